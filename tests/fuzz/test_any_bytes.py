@@ -106,33 +106,6 @@ def test_content_that_nobody_wrote_raises_only_errors_of_this_package(kind: str,
     assert {name for name, _ in outcomes} <= thread.readings().keys()
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "plain",
-        *(pytest.param(each, marks=pytest.mark.search) for each in ("encrypted", "segmented", "delta")),
-    ],
-)
-def test_no_flipped_byte_gives_a_wrong_answer(kind: str) -> None:
-    """Damage to anything that is stored in binary is an error, or has no effect; it never changes an answer."""
-    thread = threads()[kind]
-    reading = thread.readings()["list"]
-    right, binary, noticed = run(loaded(thread), reading), set[str](), set[str]()
-    for item in thread.items:
-        for name, data in ((name, value["B"]) for name, value in item.items() if "B" in value):
-            binary.add(name)
-            for position in {0, 1, 3, len(data) // 2, len(data) - 1} & {*range(len(data))}:
-                flipped = bytearray(data)
-                flipped[position] ^= 0x41
-                damaged = with_item(thread, item, {**item, name: {"B": bytes(flipped)}})
-                try:
-                    assert run(loaded(damaged), reading) == right
-                except (CheckpointCorruptionError, CheckpointFormatError):
-                    noticed.add(name)
-    # An epoch decides nothing that a reader of a complete checkpoint sees.
-    assert noticed == {each for each in binary if not each.endswith(items.EPOCH)} - {items.REGISTERED}
-
-
 # What has no end, and what must not run
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from langgraph.checkpoint.dynamodb import CheckpointerInputError, CheckpointSerializationError, DynamoDBSaver
+from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver
 from tests.support.checkpoints import METADATA, all_items, checkpoint_of, store, thread_config
 from tests.support.operations import WITH_CONFIG, Side, ask, both_sides
 
@@ -199,18 +199,3 @@ async def test_an_empty_config_lists_what_none_lists(saver: DynamoDBSaver, limit
     assert len(listed) == (limit or 2)
     assert list(saver.list({}, limit=limit)) == listed
     assert [each async for each in saver.alist({}, limit=limit)] == listed
-
-
-# Values
-
-
-def test_a_channel_name_that_is_not_valid_unicode_is_an_error_and_nothing_is_stored(
-    saver: DynamoDBSaver, client: DynamoDBClient, table_name: str
-) -> None:
-    config = store(saver, thread_config(), "1", {})
-    before = all_items(client, table_name)
-    with pytest.raises(CheckpointSerializationError, match=r"surrogates|Unicode"):
-        store(saver, config, "2", {"bad \ud800": 1})
-    with pytest.raises(CheckpointSerializationError, match=r"surrogates|Unicode"):
-        saver.put_writes(config, [("bad \ud800", 1)], "task")
-    assert all_items(client, table_name) == before

@@ -264,6 +264,7 @@ def test_the_callers_metadata_is_added_and_replaces_nothing(harness: Harness) ->
         ({"x": object()}, {}, {}, "channel 'x' cannot be serialized"),
         ({}, {"note": object()}, {}, "the metadata cannot be serialized"),
         ({}, {}, {"note": object()}, "the checkpoint cannot be serialized"),
+        ({"bad \ud800": 1}, {}, {}, "the checkpoint cannot be serialized"),
     ],
 )
 def test_what_cannot_be_serialized_is_named_and_nothing_is_stored(

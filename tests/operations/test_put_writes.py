@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -116,10 +118,19 @@ def test_a_special_write_whose_answer_was_lost_is_stored_once(harness: Harness, 
         call.go_on()
 
 
-def test_a_write_that_cannot_be_serialized_is_named(harness: Harness) -> None:
+@pytest.mark.parametrize(
+    ("write", "named"),
+    [
+        (("x", object()), "the write to channel 'x' cannot be serialized"),
+        (("bad \ud800", 1), "a channel name or task path is not valid Unicode"),
+    ],
+)
+def test_a_write_that_cannot_be_serialized_is_named(
+    harness: Harness, write: tuple[str, Any], named: str
+) -> None:
     codec = Codec(JsonPlusSerializer(pickle_fallback=False))
-    with pytest.raises(CheckpointSerializationError, match=r"^the write to channel 'x' cannot be serialized"):
-        harness.run(harness.process(codec=codec).put_writes("1", [("x", object())]))
+    with pytest.raises(CheckpointSerializationError, match=f"^{named}"):
+        harness.run(harness.process(codec=codec).put_writes("1", [write]))
     assert harness.model.items() == []
 
 

@@ -28,7 +28,7 @@ def test_a_missing_table_is_named_with_what_makes_it(engine: Engine, side: Side)
     for method, arguments in OPERATIONS.items():
         with pytest.raises(
             CheckpointerConfigurationError,
-            match=r"(?s)table no-such-table .*does not exist.*dynamodb template`.*setup\(\).*region_name",
+            match=r"(?s)table no-such-table in \S+.*does not exist.*dynamodb template`.*setup\(\).*region_name",
         ):
             ask(side, saver, method, **arguments)
     saver.close()

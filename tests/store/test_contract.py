@@ -444,21 +444,6 @@ def test_default_ttl_is_for_puts_that_say_nothing(make_store: Callable[..., Dyna
     assert set(keys(store.search(NAMESPACE))) == {"never", "longer"}
 
 
-def test_a_read_writes_only_once_a_tenth_of_the_ttl_has_gone(
-    watched: DynamoDBStore, traffic: Traffic
-) -> None:
-    watched.put(NAMESPACE, "k", {}, ttl=10)
-    at(watched, 50)
-    traffic.clear()
-    watched.get(NAMESPACE, "k")
-    watched.search(NAMESPACE)
-    assert traffic.operations == ["GetItem", "Query"]
-    at(watched, 70)
-    watched.get(NAMESPACE, "k")
-    watched.get(NAMESPACE, "k")
-    assert traffic.operations == ["GetItem", "Query", "GetItem", "UpdateItem", "GetItem"]
-
-
 # Requests
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
-
 from tests.simulation.memories import PLACES, Flow
-from tests.simulation.schedule import Choices, search
+from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Process
 from tests.simulation.test_memory_crash_points import LARGE_BYTES, IndexedWorld
-from tests.support.seeds import VARIABLE, fresh_seed
 
 
 def _writer(world: IndexedWorld, process: Process) -> Flow:
@@ -24,7 +19,8 @@ def _searcher(world: IndexedWorld, process: Process) -> Flow:
         yield from world.check_scores(process, [1.0, 0.0])
 
 
-def _searches_beside_puts(choices: Choices) -> IndexedWorld:
+def searches_beside_puts(choices: Choices) -> IndexedWorld:
+    """Let a process search while two others put, and check each score."""
     world = IndexedWorld(has_engine=False, choices=choices)
     for number in range(2):
         process = world.simulator.process()
@@ -37,12 +33,3 @@ def _searches_beside_puts(choices: Choices) -> IndexedWorld:
             raise each.failure
     assert searcher.finished
     return world
-
-
-@pytest.mark.parametrize("source", ["fixed", "fresh"])
-def test_every_memory_with_vectors_has_a_score(
-    source: str, schedules: int, tell: Callable[[str], None]
-) -> None:
-    first = 1 if source == "fixed" else fresh_seed()
-    tell(f"{schedules} random schedules of searches beside puts from {VARIABLE}={first}")
-    search(_searches_beside_puts, range(first, first + schedules), VARIABLE)
