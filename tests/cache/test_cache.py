@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypeAlias, TypedDict
 
 import pytest
 from botocore.config import Config
@@ -27,20 +27,20 @@ def encrypting(key: bytes = b"0123456789abcdef", owner_key: bytes = b"the key of
     return {"serde": EncryptedSerializer.from_pycryptodome_aes(key=key), "owner_key": owner_key}
 
 
+MakeCache: TypeAlias = Callable[..., DynamoDBCache[Any]]
+
 A, B = (("a", "b"), "k"), (("a",), "k")
 
 
 @pytest.fixture
-def make_cache(reach: dict[str, Any], table_name: str, closed: Closed) -> Callable[..., DynamoDBCache[Any]]:
+def make_cache(reach: dict[str, Any], table_name: str, closed: Closed) -> MakeCache:
     """Give a factory of caches on the table; it takes the cache's keywords, and they are closed after the test."""
     return lambda **options: closed(
         DynamoDBCache(**{"table_name": table_name, **({} if "client" in options else reach), **options})
     )
 
 
-def test_a_ttl_is_in_seconds(
-    make_cache: Callable[..., DynamoDBCache[Any]], client: Any, table_name: str
-) -> None:
+def test_a_ttl_is_in_seconds(make_cache: MakeCache, client: Any, table_name: str) -> None:
     cache = make_cache()
     cache.set({A: (1, 3600), B: (2, None)})
     (expiry,) = [
@@ -59,7 +59,7 @@ def test_a_ttl_is_in_seconds(
     "ttl", [-1, True, "60", float("nan"), float("inf"), 1e308, 10**400, TTL_SECONDS_MAX + 1], ids=str
 )
 def test_a_ttl_out_of_range_is_named_and_fails_no_run(
-    make_cache: Callable[..., DynamoDBCache[Any]], caplog: pytest.LogCaptureFixture, ttl: Any
+    make_cache: MakeCache, caplog: pytest.LogCaptureFixture, ttl: Any
 ) -> None:
     cache = make_cache()
     cache.set({A: (1, ttl), B: (2, TTL_SECONDS_MAX)})
@@ -68,7 +68,7 @@ def test_a_ttl_out_of_range_is_named_and_fails_no_run(
     assert "give a number of seconds from 0 to 31,622,400,000" in caplog.text
 
 
-def test_clear(make_cache: Callable[..., DynamoDBCache[Any]], own_client: Any, traffic: Traffic) -> None:
+def test_clear(make_cache: MakeCache, own_client: Any, traffic: Traffic) -> None:
     cache = make_cache(client=own_client)
     values: dict[Any, Any] = {((f"n{each % 3}",), str(each)): (each, None) for each in range(90)}
     cache.set(values)
@@ -84,9 +84,7 @@ def test_clear(make_cache: Callable[..., DynamoDBCache[Any]], own_client: Any, t
     assert "Scan" not in traffic.operations
 
 
-def test_a_prefix_keeps_caches_apart(
-    make_cache: Callable[..., DynamoDBCache[Any]], client: Any, table_name: str
-) -> None:
+def test_a_prefix_keeps_caches_apart(make_cache: MakeCache, client: Any, table_name: str) -> None:
     one, other = make_cache(prefix=("acme",)), make_cache(prefix=("acme-2",))
     one.set({A: (1, None)})
     other.set({A: (2, None)})
@@ -99,7 +97,7 @@ def test_a_prefix_keeps_caches_apart(
 
 
 def test_what_cannot_be_cached_is_a_miss_with_a_line(
-    make_cache: Callable[..., DynamoDBCache[Any]],
+    make_cache: MakeCache,
     client: Any,
     table_name: str,
     caplog: pytest.LogCaptureFixture,
@@ -129,7 +127,7 @@ def test_what_cannot_be_cached_is_a_miss_with_a_line(
 
 
 def test_a_value_whose_attributes_cannot_be_read_fails_no_run(
-    make_cache: Callable[..., DynamoDBCache[Any]], caplog: pytest.LogCaptureFixture
+    make_cache: MakeCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Proxy:
         """Has what it stands for only within a request, as the proxies of web frameworks."""
@@ -145,7 +143,7 @@ def test_a_value_whose_attributes_cannot_be_read_fails_no_run(
 
 
 async def test_a_table_that_cannot_be_reached_fails_no_run(
-    make_cache: Callable[..., DynamoDBCache[Any]], caplog: pytest.LogCaptureFixture
+    make_cache: MakeCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache = make_cache(table_name="missing")
     cache.set({A: (1, None)})
@@ -160,7 +158,7 @@ async def test_a_table_that_cannot_be_reached_fails_no_run(
 
 
 def test_encrypted_values_show_nothing(
-    make_cache: Callable[..., DynamoDBCache[Any]],
+    make_cache: MakeCache,
     client: Any,
     table_name: str,
     caplog: pytest.LogCaptureFixture,
@@ -185,9 +183,7 @@ def test_encrypted_values_show_nothing(
     assert caplog.text.count("UnreadableError") == 1
 
 
-def test_an_expired_value_does_not_come_back(
-    make_cache: Callable[..., DynamoDBCache[Any]], client: Any, table_name: str
-) -> None:
+def test_an_expired_value_does_not_come_back(make_cache: MakeCache, client: Any, table_name: str) -> None:
     """Whoever writes the table can remove every attribute that says when it expires."""
     cache = make_cache(**encrypting())
     cache.set({A: (1, 0)})
@@ -204,7 +200,7 @@ class State(TypedDict):
     seen: Annotated[list[int], lambda left, right: left + right]
 
 
-async def test_a_node_runs_once_for_the_same_input(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
+async def test_a_node_runs_once_for_the_same_input(make_cache: MakeCache) -> None:
     runs: list[int] = []
 
     def slow(state: State) -> dict[str, list[int]]:
@@ -262,7 +258,7 @@ def test_a_configuration_that_is_given_is_used() -> None:
 
 @pytest.mark.parametrize("tenant", ["acme", None])
 def test_each_call_has_an_event_with_the_tenant_of_the_prefix(
-    make_cache: Callable[..., DynamoDBCache[Any]], tenant: str | None
+    make_cache: MakeCache, tenant: str | None
 ) -> None:
     events = Collected()
     cache = make_cache(on_event=events, prefix=() if tenant is None else (tenant,))
@@ -273,7 +269,7 @@ def test_each_call_has_an_event_with_the_tenant_of_the_prefix(
     assert told == [(f"cache.{name}", "ok", tenant) for name in ("set", "get", "clear")]
 
 
-def test_what_is_logged_is_the_error_of_an_event(make_cache: Callable[..., DynamoDBCache[Any]]) -> None:
+def test_what_is_logged_is_the_error_of_an_event(make_cache: MakeCache) -> None:
     events = Collected()
     cache = make_cache(on_event=events, table_name="no-such-table")
     assert cache.get([A]) == {}

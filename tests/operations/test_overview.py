@@ -17,10 +17,9 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
     scan_threads,
     threads_of_run,
 )
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.threads import look_up
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
-from tests.support.checkpoints import noise, thread_config
+from tests.support.checkpoints import noise
 from tests.support.harness import ENCRYPTED, TABLE, THREAD, Harness
 
 
@@ -77,8 +76,7 @@ def test_the_status_is_what_came_last(harness: Harness, written: dict[str, list[
     harness.run(harness.process().put("1", {"x": 1}))
     for task, channels in written.items():
         for channel in channels:
-            config = thread_config(THREAD, "", "1")
-            harness.run(put_writes(harness.process().storage, config, [(channel, "?")], task, ""))
+            harness.run(harness.process().put_writes("1", [(channel, "?")], task))
     storage = harness.process().storage
     assert harness.run(look_up(storage, THREAD)).status == status
     (line,) = harness.run(collected(lines(storage, items.partition_of(THREAD))))

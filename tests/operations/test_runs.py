@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.runs import RunSummary, list_runs
-from tests.support.checkpoints import thread_config
 from tests.support.harness import THREAD, Harness
 
 
@@ -20,14 +18,8 @@ def harness() -> Harness:
         parent = str(number - 1) if number > 1 else None
         harness.run(process.put(str(number), {"x": number}, parent, run_id=run_id))
     harness.run(process.put("6", {"x": 6}, "5"))
-    write_to(harness, "5", "__interrupt__")
+    harness.run(process.put_writes("5", [("__interrupt__", "?")]))
     return harness
-
-
-def write_to(harness: Harness, checkpoint_id: str, channel: str) -> None:
-    """Let a task of a checkpoint write something."""
-    config = thread_config(THREAD, "", checkpoint_id)
-    harness.run(put_writes(harness.process().storage, config, [(channel, "?")], "task", ""))
 
 
 def runs_of(harness: Harness, thread_id: str = THREAD) -> list[RunSummary]:
@@ -40,9 +32,9 @@ def test_runs_are_listed_with_their_checkpoints(harness: Harness) -> None:
 
 
 def test_a_run_is_as_its_last_checkpoint_is(harness: Harness) -> None:
-    write_to(harness, "1", "__error__")
+    harness.run(harness.process().put_writes("1", [("__error__", "?")]))
     assert runs_of(harness)[-1].status == "idle"
-    write_to(harness, "2", "__error__")
+    harness.run(harness.process().put_writes("2", [("__error__", "?")]))
     assert runs_of(harness)[-1].status == "failed"
 
 

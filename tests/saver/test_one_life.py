@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.simulation.schedule import search
 from tests.simulation.world import use_small_limits
-from tests.support.graphs import Graph, Saver
+from tests.support.graphs import Graph, Node, Saver
 from tests.support.moving_clock import DeadError, Engine
 from tests.support.random_graphs import random_program
 from tests.support.seeds import RUNS_VARIABLE, VARIABLE, fresh_seed
@@ -49,15 +49,30 @@ class Memory(Log, total=False):
     facts: Annotated[list[str], operator.add]
 
 
-def chat(saver: Saver, during: Callable[[], None] = lambda: None) -> Graph:
-    """Build a graph that answers by itself, or asks its stateful subgraph if the question begins with "!"."""
+def remembering(during: Callable[[], None]) -> Node:
+    """Return a node that tells all that it was ever asked."""
 
     def remember(state: Memory) -> dict[str, Any]:
         during()
         return {"facts": [state["ask"]], "log": [f"knows {[*state.get('facts', []), state['ask']]}"]}
 
+    return remember
+
+
+def working(slow: Callable[[], None]) -> Node:
+    """Return a node that takes its time."""
+
+    def work(state: Log) -> dict[str, Any]:
+        slow()
+        return {"log": [f"worked on {state['ask']}"]}
+
+    return work
+
+
+def chat(saver: Saver, during: Callable[[], None] = lambda: None) -> Graph:
+    """Build a graph that answers by itself, or asks its stateful subgraph if the question begins with "!"."""
     specialist: StateGraph[Any, Any, Any, Any] = StateGraph(Memory)
-    specialist.add_node("remember", remember).add_edge(START, "remember")
+    specialist.add_node("remember", remembering(during)).add_edge(START, "remember")
     specialist.add_node("check", lambda _: {"log": ["checked"]}).add_edge("remember", "check")
     whole: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
     whole.add_node("chat", lambda state: {"log": [f"hears {state['ask']}"]})
@@ -145,16 +160,12 @@ def slow_beside_a_question(saver: Saver, slow: Callable[[], None]) -> Graph:
     def ask(state: Memory) -> dict[str, Any]:
         return {"log": [interrupt(f"knows {state['facts']}")]}
 
-    def work(state: Log) -> dict[str, Any]:
-        slow()
-        return {"log": [f"worked on {state['ask']}"]}
-
     asks: StateGraph[Any, Any, Any, Any] = StateGraph(Memory)
     asks.add_node("remember", remember).add_node("ask", ask)
     asks.add_edge(START, "remember").add_edge("remember", "ask")
     whole: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
     whole.add_node("asks", asks.compile(checkpointer=True))
-    whole.add_node("work", work)
+    whole.add_node("work", working(slow))
     return whole.add_edge(START, "asks").add_edge(START, "work").compile(checkpointer=saver)
 
 
@@ -178,18 +189,10 @@ def stored_at_the_exit(saver: Saver, advance: Advance) -> Any:
 
 def slow_then_specialist(saver: Saver, slow: Callable[[], None]) -> Graph:
     """Build a graph of a slow node, and behind it a stateful subgraph that remembers what is asked."""
-
-    def work(state: Log) -> dict[str, Any]:
-        slow()
-        return {"log": [f"worked on {state['ask']}"]}
-
-    def remember(state: Memory) -> dict[str, Any]:
-        return {"facts": [state["ask"]], "log": [f"knows {[*state.get('facts', []), state['ask']]}"]}
-
     specialist: StateGraph[Any, Any, Any, Any] = StateGraph(Memory)
-    specialist.add_node("remember", remember).add_edge(START, "remember")
+    specialist.add_node("remember", remembering(lambda: None)).add_edge(START, "remember")
     whole: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
-    whole.add_node("work", work)
+    whole.add_node("work", working(slow))
     whole.add_node("specialist", specialist.compile(checkpointer=True))
     return whole.add_edge(START, "work").add_edge("work", "specialist").compile(checkpointer=saver)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb import erase, memory_items, partitions, put
 from langgraph.store.dynamodb.resources import StoreStorage
 from tests.simulation.memories import random_memories
+from tests.simulation.mutants import Mutation
 from tests.simulation.schedule import Choices, failure_of
 
 MUTANT_SCHEDULES_MAX = 2000
@@ -75,9 +75,7 @@ def sweep_is_early(patch: pytest.MonkeyPatch) -> None:
         pytest.param(tombstones_are_forgotten, marks=pytest.mark.search),
     ],
 )
-def test_a_broken_rule_is_noticed(
-    mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_rule_is_noticed(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation(monkeypatch)
     assert any(
         failure_of(random_memories, Choices(seed=seed)) is not None for seed in range(MUTANT_SCHEDULES_MAX)

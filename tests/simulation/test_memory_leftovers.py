@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, partition_key, sort_key
@@ -15,6 +13,7 @@ from langgraph.store.dynamodb.memory_items import VALUE
 from langgraph.store.dynamodb.reads import belongings
 from langgraph.store.dynamodb.resources import LEFTOVER_SECONDS, StoreStorage
 from tests.simulation.memories import PLACES, MemoryWorld, Place
+from tests.simulation.mutants import Mutation
 from tests.simulation.schedule import Choices, every_schedule
 from tests.simulation.simulator import FAIR, Faults
 from tests.simulation.test_memory_crash_points import LARGE_BYTES, ROUNDS_MAX, IndexedWorld
@@ -122,7 +121,7 @@ def _nothing(storage: StoreStorage, pk: str) -> Op[None]:
     "mutation", [late_puts_are_forgotten, entries_are_not_marked, entries_of_late_puts_go]
 )
 def test_a_broken_rule_of_the_register_is_noticed(
-    mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+    mutation: Mutation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutation(monkeypatch)
     with pytest.raises(AssertionError, match="was read after"):

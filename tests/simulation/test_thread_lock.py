@@ -24,6 +24,7 @@ from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
 from langgraph.checkpoint.dynamodb.protocol import Change
 from tests.simulation.history import Violation
+from tests.simulation.mutants import Mutation
 from tests.simulation.random_runs import FAULTS, PATIENCE
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator
@@ -142,7 +143,7 @@ def _anybody_renews(patch: pytest.MonkeyPatch) -> None:
     "mutation", [pytest.param(_clocks_do_not_differ, marks=pytest.mark.search), _anybody_renews]
 )
 def test_a_lock_without_one_of_its_rules_is_caught(
-    mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+    mutation: Mutation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutation(monkeypatch)
     with pytest.raises(Violation):

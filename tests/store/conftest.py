@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -13,6 +13,8 @@ from tests.conftest import Closed
 from tests.support.harness import Harness
 from tests.support.traffic import Traffic
 
+MakeStore: TypeAlias = Callable[..., DynamoDBStore]
+"""What the fixture `make_store` gives."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DIMS = len(LETTERS)
 
@@ -73,7 +75,7 @@ def embeddings() -> CountedEmbeddings:
 
 
 @pytest.fixture
-def make_store(reach: dict[str, Any], table_name: str, closed: Closed) -> Callable[..., DynamoDBStore]:
+def make_store(reach: dict[str, Any], table_name: str, closed: Closed) -> MakeStore:
     """Give a factory of stores on the table; it takes the store's keywords, and they are closed after the test."""
     return lambda **options: closed(
         DynamoDBStore(table_name, **(({} if "client" in options else reach) | options))
@@ -81,13 +83,13 @@ def make_store(reach: dict[str, Any], table_name: str, closed: Closed) -> Callab
 
 
 @pytest.fixture
-def store(make_store: Callable[..., DynamoDBStore]) -> DynamoDBStore:
+def store(make_store: MakeStore) -> DynamoDBStore:
     """Give a store without vectors."""
     return make_store()
 
 
 @pytest.fixture
-def watched(own_client: Any, traffic: Traffic, make_store: Callable[..., DynamoDBStore]) -> DynamoDBStore:
+def watched(own_client: Any, traffic: Traffic, make_store: MakeStore) -> DynamoDBStore:
     """Give a store whose every request is in `traffic`."""
     del traffic
     return make_store(client=own_client)

@@ -27,6 +27,7 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointSerializationError
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
 from langgraph.store.dynamodb.json_values import NESTING_MAX
+from tests.store.conftest import MakeStore
 from tests.store.test_json_values import nested
 from tests.support.traffic import Traffic
 
@@ -164,7 +165,7 @@ def test_what_a_batch_stored_under_langgraph_is_read_deleted_and_moved(store: Dy
 
 
 async def test_without_an_index_a_query_is_ignored_as_by_other_stores_and_the_log_says_so_once(
-    make_store: Callable[..., DynamoDBStore], caplog: pytest.LogCaptureFixture
+    make_store: MakeStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         sqlite = SqliteStore(connection)
@@ -235,7 +236,7 @@ def test_a_record_with_a_text_as_namespace_is_not_imported(store: DynamoDBStore,
     "serde", [JsonPlusSerializer(), JsonPlusSerializer(pickle_fallback=True)], ids=["msgpack", "pickle"]
 )
 def test_a_value_is_as_deep_as_it_can_be_read_again_or_refused(
-    make_store: Callable[..., DynamoDBStore], serde: JsonPlusSerializer, in_lists: bool
+    make_store: MakeStore, serde: JsonPlusSerializer, in_lists: bool
 ) -> None:
     store, deepest = make_store(serde=serde), nested(NESTING_MAX, in_lists=in_lists)
     store.put(("a",), "deep", deepest)
@@ -250,7 +251,7 @@ def test_a_value_is_as_deep_as_it_can_be_read_again_or_refused(
 
 
 def test_a_value_that_needs_pickle_is_refused_since_no_store_reads_pickle(
-    make_store: Callable[..., DynamoDBStore],
+    make_store: MakeStore,
 ) -> None:
     store = make_store(serde=JsonPlusSerializer(pickle_fallback=True))
     with pytest.raises(CheckpointSerializationError, match=r"value of memory 'k' .*64 bits"):
@@ -359,7 +360,7 @@ def test_list_namespaces(store: DynamoDBStore) -> None:
     assert ("a", "b", "c") in store.list_namespaces(prefix=("a", "b"))
 
 
-def test_a_search_that_would_read_too_much_says_so(make_store: Callable[..., DynamoDBStore]) -> None:
+def test_a_search_that_would_read_too_much_says_so(make_store: MakeStore) -> None:
     store = make_store(search_bytes_max=20_000)
     store.batch([PutOp(NAMESPACE, str(number), {"text": f"{number}" * 200}) for number in range(300)])
     with pytest.raises(SearchLimitError, match="search_bytes_max, 20000 bytes"):
@@ -386,7 +387,7 @@ def alive(store: DynamoDBStore, key: str = "k") -> bool:
     return found
 
 
-def test_a_ttl_ends_and_a_read_renews_it(make_store: Callable[..., DynamoDBStore]) -> None:
+def test_a_ttl_ends_and_a_read_renews_it(make_store: MakeStore) -> None:
     store = make_store()
     store.put(NAMESPACE, "k", {"n": 1}, ttl=2)
     at(store, 100)
@@ -406,7 +407,7 @@ def test_a_ttl_ends_and_a_read_renews_it(make_store: Callable[..., DynamoDBStore
     assert not alive(store)
 
 
-def test_a_put_over_an_expired_memory_begins_a_new_one(make_store: Callable[..., DynamoDBStore]) -> None:
+def test_a_put_over_an_expired_memory_begins_a_new_one(make_store: MakeStore) -> None:
     store = make_store()
     store.put(NAMESPACE, "k", {"n": 1}, ttl=1)
     at(store, 100)
@@ -418,7 +419,7 @@ def test_a_put_over_an_expired_memory_begins_a_new_one(make_store: Callable[...,
 
 
 def test_the_longest_ttl_of_a_memory_is_renewed_and_exported(
-    make_store: Callable[..., DynamoDBStore],
+    make_store: MakeStore,
 ) -> None:
     store = make_store()
     store.put(NAMESPACE, "k", {"n": 1}, ttl=527_040_000)
@@ -429,7 +430,7 @@ def test_the_longest_ttl_of_a_memory_is_renewed_and_exported(
     assert store.import_items(records) == 1
 
 
-def test_default_ttl_is_for_puts_that_say_nothing(make_store: Callable[..., DynamoDBStore]) -> None:
+def test_default_ttl_is_for_puts_that_say_nothing(make_store: MakeStore) -> None:
     store = make_store(ttl={"default_ttl": 1, "refresh_on_read": False})
     store.put(NAMESPACE, "default", {})
     store.put(NAMESPACE, "never", {}, ttl=None)
@@ -526,7 +527,7 @@ def test_a_deletion_misses_nothing_that_an_eventually_consistent_read_may_not_sh
 
 
 def test_delete_namespace_leaves_nothing_but_the_register(
-    make_store: Callable[..., DynamoDBStore], embeddings: Any, client: Any, table_name: str
+    make_store: MakeStore, embeddings: Any, client: Any, table_name: str
 ) -> None:
     store = make_store(index={"dims": 26, "embed": embeddings, "fields": ["topic"]})
     store.put(("users", "u1"), "k", {"topic": "a"})
@@ -572,7 +573,7 @@ def test_an_export_is_imported_with_its_times(store: DynamoDBStore) -> None:
 
 
 def test_a_record_with_an_expiry_or_a_ttl_alone_expires(
-    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
+    make_store: MakeStore, client: Any, table_name: str
 ) -> None:
     store = make_store()
     store.put(NAMESPACE, "k", {"data": random.Random(5).randbytes(200_000).hex()})
@@ -590,7 +591,7 @@ def test_a_record_with_an_expiry_or_a_ttl_alone_expires(
 
 
 def test_there_is_no_sweeper_to_start_since_dynamodb_sweeps(
-    make_store: Callable[..., DynamoDBStore],
+    make_store: MakeStore,
 ) -> None:
     store = make_store(ttl={"default_ttl": 1, "sweep_interval_minutes": 1})
     assert store.start_ttl_sweeper().done()
@@ -602,7 +603,7 @@ def test_there_is_no_sweeper_to_start_since_dynamodb_sweeps(
 
 @pytest.mark.search
 def test_a_value_of_25_megabytes_is_stored_and_replaced_as_a_whole(
-    make_store: Callable[..., DynamoDBStore], client: Any, table_name: str
+    make_store: MakeStore, client: Any, table_name: str
 ) -> None:
     store = make_store()
     value = {"data": random.Random(4).randbytes(12_500_000).hex()}

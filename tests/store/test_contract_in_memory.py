@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -15,6 +14,7 @@ from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import Closed
 from tests.store import test_contract, test_paging, test_vectors
+from tests.store.conftest import MakeStore
 from tests.store.test_paging import events, paged
 from tests.store.test_vectors import indexed
 from tests.support.dynamodb_model import DynamoDBModel
@@ -36,7 +36,7 @@ globals().update(
 
 
 @pytest.fixture
-def make_store(closed: Closed, monkeypatch: pytest.MonkeyPatch) -> Callable[..., DynamoDBStore]:
+def make_store(closed: Closed, monkeypatch: pytest.MonkeyPatch) -> MakeStore:
     """Give a factory of stores on a table in memory."""
     model = DynamoDBModel(table_schema(TABLE), time.time)
     client = boto3.client(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from langgraph.store.base import PutOp
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
-from tests.store.conftest import DIMS, CountedEmbeddings, DictEngine
+from tests.store.conftest import DIMS, CountedEmbeddings, DictEngine, MakeStore
 
 NAMESPACE = ("users", "u1", "notes")
 
@@ -25,7 +25,7 @@ def engine_of_mine() -> DictEngine:
 
 @pytest.fixture
 def indexed(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings, engine_of_mine: DictEngine
+    make_store: MakeStore, embeddings: CountedEmbeddings, engine_of_mine: DictEngine
 ) -> DynamoDBStore:
     """Give a store that uses it."""
     index = {"dims": DIMS, "embed": embeddings, "fields": ["text", "more[*]"], "search": engine_of_mine}
@@ -88,9 +88,7 @@ class FixedEngine(DictEngine):
 
 
 @pytest.fixture
-def fixed(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
-) -> tuple[DynamoDBStore, FixedEngine]:
+def fixed(make_store: MakeStore, embeddings: CountedEmbeddings) -> tuple[DynamoDBStore, FixedEngine]:
     """Give a store, and its engine of one answer."""
     engine = FixedEngine()
     return make_store(index={"dims": DIMS, "embed": embeddings, "search": engine}), engine
@@ -128,7 +126,7 @@ def test_a_score_that_is_not_a_number_is_refused(fixed: tuple[DynamoDBStore, Fix
 
 
 def test_an_engine_is_refused_where_values_are_encrypted(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+    make_store: MakeStore, embeddings: CountedEmbeddings
 ) -> None:
     cipher = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
     with pytest.raises(CheckpointerConfigurationError, match="not encrypted, and serde encrypts"):

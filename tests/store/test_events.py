@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from langgraph.store.base import GetOp, PutOp
 
-from langgraph.store.dynamodb import DynamoDBStore
+from tests.store.conftest import MakeStore
 from tests.support.checkpoints import noise
 from tests.support.observed import Collected
 
 ADA, BO = ("acme", "ada"), ("globex", "bo")
-MakeStore = Callable[..., DynamoDBStore]
 
 
 def methods(events: Collected) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb import resources as bounds
 from langgraph.store.dynamodb.resources import Listings
 from langgraph.store.dynamodb.store import TableStore
-from tests.store.conftest import DIMS, CountedEmbeddings
+from tests.store.conftest import DIMS, CountedEmbeddings, MakeStore
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -49,9 +49,7 @@ def events() -> list[Event]:
 
 
 @pytest.fixture
-def paged(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings, events: list[Event]
-) -> DynamoDBStore:
+def paged(make_store: MakeStore, embeddings: CountedEmbeddings, events: list[Event]) -> DynamoDBStore:
     """Give a store that embeds texts."""
     return make_store(index={"dims": DIMS, "embed": embeddings, "fields": ["text"]}, on_event=events.append)
 
@@ -87,7 +85,7 @@ def test_pages_are_those_of_one_search(paged: TableStore, options: dict[str, Any
 
 
 def test_a_put_of_another_process_between_two_pages_moves_nothing(
-    make_store: Callable[..., DynamoDBStore],
+    make_store: MakeStore,
 ) -> None:
     store, other = make_store(), make_store()
     fill(store, 30)

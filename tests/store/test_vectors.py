@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from langgraph.store.base import PutOp, SearchOp
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.store.conftest import DIMS, CountedEmbeddings
+from tests.store.conftest import DIMS, CountedEmbeddings, MakeStore
 from tests.support.traffic import Traffic
 
 NAMESPACE = ("users", "u1", "notes")
@@ -22,7 +21,7 @@ NAMESPACE = ("users", "u1", "notes")
 
 @pytest.fixture(params=["plain", "encrypted"])
 def indexed(
-    request: pytest.FixtureRequest, make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
+    request: pytest.FixtureRequest, make_store: MakeStore, embeddings: CountedEmbeddings
 ) -> DynamoDBStore:
     """Give a store that embeds `text`, and what is in `parts`."""
     cipher = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
@@ -77,9 +76,7 @@ def _vectors(client: Any, table_name: str) -> int:
     return sum(item["SK"]["S"].startswith("V#") for item in client.scan(TableName=table_name)["Items"])
 
 
-def test_a_batch_embeds_its_texts_by_one_call(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
-) -> None:
+def test_a_batch_embeds_its_texts_by_one_call(make_store: MakeStore, embeddings: CountedEmbeddings) -> None:
     store = make_store(index={"dims": DIMS, "embed": embeddings, "fields": ["text"]})
     store.batch([PutOp(NAMESPACE, str(n), {"text": f"{'ab'[n % 2]}"}) for n in range(5)])
     assert embeddings.calls == [["a", "b"]]
@@ -88,9 +85,7 @@ def test_a_batch_embeds_its_texts_by_one_call(
     assert embeddings.calls == [["a"]]
 
 
-async def test_the_async_side_embeds_too(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
-) -> None:
+async def test_the_async_side_embeds_too(make_store: MakeStore, embeddings: CountedEmbeddings) -> None:
     async def embed(texts: Any) -> list[list[float]]:
         return embeddings(texts)
 
@@ -104,7 +99,7 @@ async def test_the_async_side_embeds_too(
 
 
 def test_a_search_reads_the_vectors_and_the_best_memories(
-    watched: DynamoDBStore, own_client: Any, traffic: Traffic, make_store: Callable[..., DynamoDBStore],
+    watched: DynamoDBStore, own_client: Any, traffic: Traffic, make_store: MakeStore,
     embeddings: CountedEmbeddings,
 ) -> None:  # fmt: skip
     del watched
@@ -115,7 +110,7 @@ def test_a_search_reads_the_vectors_and_the_best_memories(
     assert traffic.operations == ["Query", "BatchGetItem"]
 
 
-def test_embeddings_of_another_size_are_refused(make_store: Callable[..., DynamoDBStore]) -> None:
+def test_embeddings_of_another_size_are_refused(make_store: MakeStore) -> None:
     store = make_store(index={"dims": 3, "embed": lambda texts: [[1.0] for _ in texts]})
     with pytest.raises(CheckpointerConfigurationError, match="have 1 dimensions, and index has dims=3"):
         store.put(NAMESPACE, "k", {"a": 1})
@@ -123,9 +118,7 @@ def test_embeddings_of_another_size_are_refused(make_store: Callable[..., Dynamo
 
 
 @pytest.mark.parametrize("wrong", [math.nan, -math.inf, 1e300, 10**400, None, "1", [1.0]], ids=str)
-def test_an_embedding_that_cannot_be_compared_is_refused(
-    make_store: Callable[..., DynamoDBStore], wrong: Any
-) -> None:
+def test_an_embedding_that_cannot_be_compared_is_refused(make_store: MakeStore, wrong: Any) -> None:
     # No order has a place for what is not a number: one such score would mix up all others.
     store = make_store(index={"dims": 2, "embed": lambda texts: [[1.0, wrong] for _ in texts]})
     with pytest.raises(CheckpointerConfigurationError, match="embed returned an embedding with"):
@@ -135,7 +128,7 @@ def test_an_embedding_that_cannot_be_compared_is_refused(
         store.search(NAMESPACE, query="a")
 
 
-async def test_an_embedding_that_is_missing_is_named(make_store: Callable[..., DynamoDBStore]) -> None:
+async def test_an_embedding_that_is_missing_is_named(make_store: MakeStore) -> None:
     store = make_store(index={"dims": 1, "embed": lambda _: [[1.0]], "fields": ["text"]})
     puts = [PutOp(NAMESPACE, text, {"text": text}) for text in "ab"]
     with pytest.raises(CheckpointerConfigurationError, match="embed returned 1 embeddings for 2 texts"):
@@ -155,7 +148,7 @@ def test_paths_are_a_list_since_the_letters_of_a_text_name_nothing(
 
 
 def test_vectors_of_another_model_are_named_with_their_remedy(
-    make_store: Callable[..., DynamoDBStore],
+    make_store: MakeStore,
 ) -> None:
     def with_dims(dims: int) -> DynamoDBStore:
         return make_store(index={"dims": dims, "embed": lambda texts: [[1.0] * dims for _ in texts]})
@@ -180,7 +173,7 @@ DISTANCES = [
 
 @pytest.mark.parametrize(("distance", "expected"), DISTANCES)
 def test_each_distance_puts_the_closest_first(
-    make_store: Callable[..., DynamoDBStore], distance: str, expected: list[tuple[str, float]]
+    make_store: MakeStore, distance: str, expected: list[tuple[str, float]]
 ) -> None:
     known = {"a": [1.0, 0.0, 0.0], "b": [2.0, 0.1, 0.0], "c": [0.0, 0.0, 1.0]}
     store = make_store(
@@ -197,9 +190,7 @@ def test_each_distance_puts_the_closest_first(
     assert [each.score for each in found] == pytest.approx([score for _, score in expected], abs=1e-3)
 
 
-def test_a_store_tells_its_index(
-    make_store: Callable[..., DynamoDBStore], embeddings: CountedEmbeddings
-) -> None:
+def test_a_store_tells_its_index(make_store: MakeStore, embeddings: CountedEmbeddings) -> None:
     index = {"dims": DIMS, "embed": embeddings, "fields": ["text"]}
     store = make_store(index=index)
     assert store.index_config == index
@@ -210,7 +201,7 @@ def test_a_store_tells_its_index(
 
 
 def test_vectors_and_their_store_without_numpy_say_what_to_install(
-    make_store: Callable[..., DynamoDBStore], monkeypatch: pytest.MonkeyPatch
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "langgraph.store.dynamodb.vectors", None)
     with pytest.raises(CheckpointerConfigurationError, match=r"\[vectors\]"):
