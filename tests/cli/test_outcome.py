@@ -282,7 +282,7 @@ def test_a_table_that_is_not_there_is_told_with_where_it_was_looked_for(run: Run
 def test_the_endpoint_of_aws_itself_is_not_named_beside_its_region(monkeypatch: pytest.MonkeyPatch) -> None:
     context = CommandContext(ConnectionArguments("nowhere", region_name="eu-west-3"), Output(as_json=False))
     monkeypatch.delenv("AWS_ENDPOINT_URL_DYNAMODB", raising=False)
-    with context:
+    with context.opened:
         assert context.custom_endpoint is None
 
 

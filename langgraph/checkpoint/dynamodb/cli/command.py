@@ -109,7 +109,7 @@ def command(function: Callable[..., None], some: Collection[str]) -> Callable[..
         context = _shared(**{name: options.pop(name) for name in shared})
         context.has_dry_run = "dry_run" in some
         try:
-            with context:
+            with context.opened:
                 function(context, **options)
         except KeyboardInterrupt:
             context.output.note("interrupted")

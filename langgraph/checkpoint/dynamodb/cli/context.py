@@ -6,6 +6,7 @@ import copy
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,6 @@ from .._operations.overview import Extent, extent
 from .._runtime.failures import has_no_response, not_dynamodb
 from .._runtime.steps import Op, Stream
 from .._runtime.storage import Storage
-from .._runtime.transport_owner import TransportOwner
 from ..config.dynamodb import DynamoDBOptions, DynamoDBStoreOptions, TableOptions, make_saver, make_store
 from ..config.fields import made_object
 from ..config.model import CheckpointerConfig, ComponentConfig, StoreConfig
@@ -146,16 +146,8 @@ class CommandContext:
     has_dry_run: bool = False
     parallel: int = 4
     """How many threads to process at a time."""
-    _opened: list[TransportOwner] = field(default_factory=list)
-
-    def __enter__(self) -> CommandContext:
-        """Begin the command."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close what was opened."""
-        for each in self._opened:
-            each.close()
+    opened: ExitStack = field(default_factory=ExitStack)
+    """Closes what was opened, when the command ends."""
 
     @property
     def table_name(self) -> str:
@@ -184,7 +176,7 @@ class CommandContext:
         """The same saver, whether or not its endpoint answers. Only a key in Secrets Manager takes a request."""
         with self._config.saying_where():
             saver = make_saver(self._config.config)
-        self._opened.append(saver)
+        self.opened.callback(saver.close)
         return saver
 
     @cached_property
@@ -217,7 +209,7 @@ class CommandContext:
             serde = made_serde(options.serde, options.encryption_key, session) or JsonPlusSerializer()
             changed: dict[str, Any] = {"serde": inert(serde), "encryption_key": None, "session": session}
             store = make_store(options.model_copy(update=changed if embeds else {**changed, "index": None}))
-        self._opened.append(store)
+        self.opened.callback(store.close)
         self._check_endpoint(store.transport.client(), store.storage.table.name)
         return store
 
