@@ -11,6 +11,7 @@ called again where it ended.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
 from . import memory_items
 from .keys import (
@@ -40,6 +42,8 @@ from .put import NewMemory, put
 from .reads import belongings
 from .resources import LEFTOVER_SECONDS, StoreStorage
 from .similarity import remove
+
+logger = logging.getLogger(__name__)
 
 Part: TypeAlias = tuple[int, Address | None]
 
@@ -101,10 +105,21 @@ def remove_part(
 
 
 def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
-    """Delete a memory, also if another put replaces it meanwhile; return whether it lived."""
+    """Delete a memory, also if another put replaces it meanwhile, or it is damaged; return whether it lived."""
+    try:
+        return (yield from _remove_intact(storage, item))
+    except CheckpointCorruptionError as error:
+        # Otherwise it would keep everything behind it from being erased. Its segments and vectors go as leftovers.
+        logger.warning("An erasure deletes a damaged memory: %s", error)
+        yield from storage.table.batch_write(deletes=[items.key_of(item)])
+        yield from _bury(storage, item, TOMBSTONE_SECONDS)
+        return True
+
+
+def _remove_intact(storage: StoreStorage, item: Item) -> Op[bool]:
     now = storage.clock()
     is_live = not items.is_expired(item, now)
-    is_tombstone = memory_items.VALUE not in item
+    is_tombstone = items.SHOWN_UNTIL in item
     if is_tombstone and (items.expires_at(item) or 0) > now:
         return False
     if memory_items.updated_us(item) <= (now - TOMBSTONE_SECONDS) * 1_000_000:
