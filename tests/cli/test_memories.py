@@ -157,6 +157,18 @@ def test_all_under_a_namespace_are_deleted(memories: Run, store: DynamoDBStore) 
     assert [each.namespace for each in store.search(())] == [("users", "bob")]
 
 
+def test_a_memory_that_cannot_be_read_is_counted_and_deleted(
+    memories: Run, store: DynamoDBStore, own_table: str, client: DynamoDBClient
+) -> None:
+    [damaged] = [each for each in all_items(client, own_table) if each["SK"]["S"] == "M#trips/#japan"]
+    for change in ({"value": {"B": b"xx"}}, {"expires_at": {"S": "never"}}):
+        client.put_item(TableName=own_table, Item={**damaged, **change})
+        store.put(ADA, "food", {"likes": "pizza"})
+        assert "would delete: 2 memories under" in memories("delete", AS_TEXT, "--all", "--dry-run").out
+        assert "deleted: 2 memories under" in memories("delete", AS_TEXT, "--all", "--yes").out
+        assert store.search(ADA) == []
+
+
 # Files
 
 

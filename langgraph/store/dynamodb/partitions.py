@@ -23,7 +23,7 @@ from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
-from langgraph.checkpoint.dynamodb.errors import SearchLimitError
+from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, SearchLimitError
 
 from . import keys, memory_items
 from .keys import MEMORIES, after, parse_address, path_prefix
@@ -201,6 +201,24 @@ def namespaces_under(storage: StoreStorage, prefix: Sequence[str]) -> Op[list[tu
     return [namespace for each in found for namespace in each]
 
 
+def count_memories(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
+    """Count the memories under a namespace, damaged ones too. This needs no key: no value is opened."""
+    prefix, count = path_prefix(MEMORIES, namespace), 0
+    for pk in (yield from partitions_under(storage, namespace)):
+        query = _keys(storage, pk, prefix, prefix, first_page=None)
+        while not query.done:
+            page = yield from storage.table.query_page(query)
+            count += sum(_may_live(each, storage.clock()) for each in page)
+    return count
+
+
+def _may_live(item: Item, now: float) -> bool:
+    try:
+        return not is_expired(item, now)
+    except CheckpointCorruptionError:
+        return True
+
+
 def _in_partition(storage: StoreStorage, pk: str, prefix: str) -> Op[list[tuple[str, ...]]]:
     """Find the namespaces of one partition: from a memory of one, go on behind all memories of that namespace."""
     found: list[tuple[str, ...]] = []
@@ -216,11 +234,11 @@ def _in_partition(storage: StoreStorage, pk: str, prefix: str) -> Op[list[tuple[
     return found
 
 
-def _keys(storage: StoreStorage, pk: str, first: str, prefix: str) -> Query:
+def _keys(storage: StoreStorage, pk: str, first: str, prefix: str, first_page: int | None = 1) -> Query:
     return Query(
         pk,
         between=(first, after(prefix)),
         consistent=storage.consistent_read,
-        first_page=1,
+        first_page=first_page,
         attributes=(PARTITION_KEY, SORT_KEY, *memory_items.LIVE_ATTRIBUTES),
     )

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import typer
 from langgraph.store.base import InvalidNamespaceError, Item, SearchOp, validate_op_namespace
 
+from langgraph.store.dynamodb import partitions
 from langgraph.store.dynamodb.batch import imported
 
 from .._operations.arguments import COUNT_MAX
@@ -236,8 +237,8 @@ def _record(item: Item) -> dict[str, Any]:
 
 
 def count_memories(context: CommandContext, labels: tuple[str, ...]) -> int:
-    """Count the memories under a namespace. It reads them, page by page."""
-    return sum(1 for _ in context.store.export_items(labels))
+    """Count the memories under a namespace. It reads them, page by page, and opens none."""
+    return context.store.runner.run(partitions.count_memories(context.store.storage, labels))
 
 
 def _table(context: CommandContext) -> str:
