@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, CheckpointerInputError
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations import delete_owner as module
 from langgraph.checkpoint.dynamodb._operations.delete_owner import (
     UNREADABLE,
@@ -119,6 +121,22 @@ def test_a_deletion_is_of_the_life_that_was_the_owners(harness: Harness) -> None
     harness.change(harness.items("T", "a")["T"], epoch={"B": bytes(24)})
     assert run.finish().failed["a"].startswith("the table has it again")
     assert _threads(harness) == {"a"}
+
+
+@pytest.mark.parametrize("reads_both", [True, False], ids=["reads both", "reads encrypted ones"])
+def test_threads_from_before_the_saver_encrypted_are_not_passed_over(
+    harness: Harness, *, reads_both: bool
+) -> None:
+    cipher = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
+    codec = Codec(cipher, allow_unencrypted=reads_both)
+    encrypting = _storage(harness, codec=codec, owner_key=b"k" * 16)
+    _store(harness, _storage(harness), "ada", "old")
+    _store(harness, _storage(harness), "bob", "b")
+    _store(harness, encrypting, "ada", "new")
+    done = harness.run(delete_owner(encrypting, "ada"))
+    assert sorted(done.deleted) == (["new", "old"] if reads_both else ["new"])
+    assert done.failed == ({} if reads_both else {"old": UNREADABLE})
+    assert _threads(harness) == ({"b"} if reads_both else {"b", "old"})
 
 
 def test_a_thread_that_another_deletion_holds_or_that_cannot_be_read_is_named(harness: Harness) -> None:

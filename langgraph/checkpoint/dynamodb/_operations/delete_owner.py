@@ -22,7 +22,7 @@ from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 from ..protocol import Thread
 from .arguments import checked_id
 from .delete import delete_thread
-from .entries import owner_keys
+from .entries import owner_key, owner_keys
 from .error_collector import OF_ONE_THREAD
 from .overview import is_stored
 from .thread_item import PinnedEpochError
@@ -156,11 +156,18 @@ def not_looked_at(owner: str, namespaces: Collection[tuple[str, ...]]) -> list[s
 
 
 def owned(storage: Storage, owner: str) -> Op[list[ThreadSummary]]:
-    """Return all threads that the directory has of an owner, expired or not."""
+    """Return all threads that the directory has of an owner, expired or not, encrypted or not."""
+    found = yield from _owned_under(storage, owner, None)
+    for key in sorted(owner_keys(storage, owner) - {owner_key(storage, owner)}):
+        found += yield from _owned_under(storage, owner, key)
+    return found
+
+
+def _owned_under(storage: Storage, owner: str, key: str | None) -> Op[list[ThreadSummary]]:
     found, cursor = list[ThreadSummary](), None
     while True:
         query = ThreadQuery(owner=owner, limit=_PAGE_THREADS, before=cursor)
-        page = yield from list_threads(storage, query, for_operators=True)
+        page = yield from list_threads(storage, query, for_operators=True, key=key)
         found += page.threads
         cursor = page.cursor
         if cursor is None:
@@ -181,8 +188,7 @@ def check_owner_keys(storage: Storage) -> Op[None]:
         if each.owner is not None and all(one.thread_id != each.thread_id for one in own):
             msg = (
                 f"thread {each.thread_id!r} is not in the list of its owner, so the threads of others cannot be found"
-                " either: configure the owner_key of the agents, and run `langgraph-dynamodb directory` if they have"
-                " encrypted only since"
+                " either: configure the owner_key of the agents"
             )
             raise CheckpointerConfigurationError(msg)
 

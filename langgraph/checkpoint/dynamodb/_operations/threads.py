@@ -304,6 +304,8 @@ class _ThreadList:
     metadata: Mapping[str, Any]
     since: int
     for_operators: bool
+    key: str | None = None
+    """The owner's key in the index; `None`: the one under which the saver enters threads."""
     found: list[tuple[ThreadPosition, ThreadSummary]] = field(default_factory=list)
     has_read: bool = False
     """Whether any entry could be read."""
@@ -316,7 +318,9 @@ class _ThreadList:
 
         With a status, the page also ends after a number of look-ups, behind the last thread that was looked up.
         """
-        key = None if self.owner is None else owner_key(self.storage, self.owner)
+        key = self.key
+        if key is None and self.owner is not None:
+            key = owner_key(self.storage, self.owner)
         is_first = position is None
         limit = self.query.limit
         is_last, count = False, min(limit + 1, PAGE_THREADS_MAX)
@@ -327,7 +331,7 @@ class _ThreadList:
             count = min(2 * count, PAGE_THREADS_MAX)
             position = ThreadPosition.of(entries[-1]) if entries else position
             yield from self._add(entries)
-        if is_first and self.damage is not None and not self.has_read:
+        if is_first and self.damage is not None and not self.has_read and self.key is None:
             # It may be all entries, and the saver the one that cannot read them.
             raise self.damage
         shown = self.found[:limit]
@@ -462,15 +466,18 @@ class ThreadQuery:
         return _wanted(self.metadata)
 
 
-def list_threads(storage: Storage, query: ThreadQuery, *, for_operators: bool = False) -> Op[ThreadPage]:
+def list_threads(
+    storage: Storage, query: ThreadQuery, *, for_operators: bool = False, key: str | None = None
+) -> Op[ThreadPage]:
     """List the threads of an owner, or all threads, newest activity first. Arguments are checked at the first step.
 
     Users do not see threads whose entry is damaged. Operators who erase a person's data need them; they have no owner.
+    They also need those under another `key` of the owner, from before the saver encrypted.
     """
     name = storage.owner if query.owner is None else checked_id(query.owner, "owner")
     wanted = query.wanted_metadata()
     since = _oldest(storage, name, query.since)
-    listing = _ThreadList(storage, query, name, wanted, since, for_operators)
+    listing = _ThreadList(storage, query, name, wanted, since, for_operators, key)
     return (yield from listing.page(None if query.before is None else _parse_cursor(query.before)))
 
 
