@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from langchain_core.runnables import RunnableConfig
 
@@ -183,3 +185,21 @@ def test_after_an_outage_a_claim_is_released_by_one_attempt(harness: Harness, pr
     assert [call.is_sent_once for call in deletion.calls] == [True]
     with pytest.raises(CheckpointerUnavailableError):
         deletion.go_on([error])
+
+
+@pytest.mark.parametrize("begins", ["put", "put_writes"])
+def test_a_thread_that_another_process_has_deleted_begins_with_its_item(
+    harness: Harness, process: Process, begins: str
+) -> None:
+    """It has the owner. This process remembers the life before, and has found no checkpoint."""
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(harness.process().delete_thread())
+    assert process.get() is None
+    run: Run[Any] = harness.begin(
+        process.put("2", {"x": 2}) if begins == "put" else process.put_writes("2", [("x", 2)])
+    )
+    while not run.done:
+        outcomes = run.perform()
+        stored = harness.items("")
+        assert not stored or "T" in stored
+        run.go_on(outcomes)

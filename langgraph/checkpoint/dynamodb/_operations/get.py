@@ -65,6 +65,9 @@ def _read(
         if checkpoint is None:
             if below is None:
                 yield from look_for_other_savers(storage, partition)
+            if checkpoint_id is None and not partition.namespace:
+                # Somebody has deleted it. What begins now begins with its owner.
+                storage.cache.forget_thread(partition.pk)
             return None
         loaded = LoadedSegments.of(checkpoint.head)
         try:

@@ -200,7 +200,9 @@ def _see_parent(
 ) -> Op[tuple[CachedCheckpoint | None, CachedThread | None]]:
     """Return what the checkpoint is composed from, and the thread under whose epoch its segments are safe."""
     partition = new.partition
-    thread = storage.cache.thread(partition.root)
+    # Who puts a first checkpoint has found none: what is known of the thread is of another life.
+    is_first = new.parent_id is None and not partition.namespace
+    thread = None if is_first else storage.cache.thread(partition.root)
     parent = None if new.parent_id is None else storage.cache.checkpoint(partition.pk, new.parent_id)
     if new.parent_id is not None and (parent is None or parent.thread is None):
         # Serialize before the first request: LangGraph may change a value while we wait.

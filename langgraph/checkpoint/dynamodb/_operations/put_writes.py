@@ -252,7 +252,9 @@ def _known(cache: Cache, partition: Partition, head: CachedCheckpoint | None) ->
     thread = cache.thread(partition.root)
     if head is None:
         return thread if partition.namespace else None
-    return thread if thread is not None and is_of_one_life(thread.epoch, head.epoch) else head.thread
+    if thread is None:
+        return head.thread
+    return thread if is_of_one_life(thread.epoch, head.epoch) else None
 
 
 def _attempt(

@@ -293,6 +293,13 @@ class Cache:
         """Drop the entry of a checkpoint or a thread."""
         self._entries.forget(key)
 
+    def forget_thread(self, root: str) -> None:
+        """Drop the entries of a thread that has no checkpoint any more, and of the one that was cached last."""
+        self.forget(root)
+        latest = self._latest.get(root)
+        if latest is not None:
+            self.forget((root, latest))
+
     def _get(self, keys: Iterable[_Key]) -> list[CachedCheckpoint | CachedThread | CachedSegment | None]:
         found = [self._entries.get(key) for key in keys]
         meter = running_meter.get()
