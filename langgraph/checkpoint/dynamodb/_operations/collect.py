@@ -14,7 +14,7 @@ safe. Every step may be repeated:
    Then finalize, if the claim still holds.
 7. Delete abandoned writes, and the segments that deleted items named and no remaining item names.
 8. Delete the markers of namespaces that are empty now, and release the claim. If the thread is empty, delete the thread
-   item, unless a put has begun the next epoch, and the lock item, unless somebody holds the lock.
+   item, unless a put has begun the next epoch, and the lock item, if it was released.
 """
 
 from __future__ import annotations

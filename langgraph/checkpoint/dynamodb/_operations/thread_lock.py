@@ -220,6 +220,9 @@ def _acquired(holder: Holder, hold: Hold, wait_seconds: float) -> Op[float]:
 
 
 def remove_free(storage: Storage, lock: Item) -> Op[None]:
-    """Delete the lock item of a thread, unless somebody holds the lock."""
-    change = Change("", _IS_FREE, _NAMES, _dead(storage.clock()))
+    """Delete the lock item of a thread, if its last holder has released it.
+
+    Whether one has died only runners tell, whose clocks agree. Otherwise the item expires.
+    """
+    change = Change("", "attribute_not_exists(#holder)", {"#holder": items.HOLDER}, {})
     yield from storage.table.try_delete(items.key_of(lock), change)
