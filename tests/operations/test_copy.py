@@ -659,6 +659,19 @@ def test_the_thread_item_of_a_copy_that_takes_long_outlives_it(harness: Harness,
     )
 
 
+def test_a_copy_shows_no_checkpoint_that_its_source_does_not_show(
+    harness: Harness, expiring: Process
+) -> None:
+    harness.run(expiring.put("1", {"x": 1}))
+    for number in (2, 3, 4):
+        harness.now += 0.8 * TTL_SECONDS
+        harness.run(expiring.put(str(number), {"x": number}, str(number - 1)))
+    assert "C#1#" in harness.items("C#")
+    for ttl_seconds, thread in ((TTL_SECONDS, "copy"), (None, "lasting")):
+        harness.run(harness.process(ttl_seconds).copy_thread(thread))
+        assert harness.process().ids(thread) == harness.process().ids() == ["4", "3", "2"]
+
+
 def test_what_a_delta_channel_needs_is_copied(harness: Harness, expiring: Process) -> None:
     """Also what is no longer shown."""
     counters: Any = {"counters_since_delta_snapshot": {"log": (0, 0)}}

@@ -593,10 +593,10 @@ class _Copy:
         )
 
     def _head(self, head: Item) -> Item:
-        """Return a head's copy for the target. It is an ancestor only if the original is."""
-        copy = items.with_life(self._item(head), self._attempt.life)
-        if items.SHOWN_UNTIL in head and items.is_expired(head, self._storage.clock()):
-            copy[items.SHOWN_UNTIL] = head[items.SHOWN_UNTIL]
+        """Return a head's copy for the target. One that readers do not see any more is there for others only."""
+        copy, now = items.with_life(self._item(head), self._attempt.life), self._storage.clock()
+        if not items.is_shown(head, now):
+            copy[items.SHOWN_UNTIL] = {"N": str(int(now))}
         return copy
 
     def _writes(self, item: Item) -> Item:
