@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from .._format.inert import inert
 from .._format.items import key
 from .._format.pricing import READ_UNIT_DOLLARS, read_units
-from .._operations.overview import Extent, extent
+from .._operations.overview import extent
 from .._runtime.failures import has_no_response, not_dynamodb
 from .._runtime.steps import Op, Stream
 from .._runtime.storage import Storage
@@ -282,8 +282,8 @@ class CommandContext:
 
     # Scans
 
-    def announce_scan(self, then: str = "") -> Extent | None:
-        """Announce a scan that costs a cent or more. Return the table's size, or None if it cannot be known."""
+    def announce_scan(self, then: str = "") -> int | None:
+        """Announce a scan that costs a cent or more. Return how many items there are; None if that is not known."""
         found = self.run(extent(self.storage))
         if found is None:
             self.output.note(
@@ -298,4 +298,4 @@ class CommandContext:
                 f" {priced(units, 'read unit', READ_UNIT_DOLLARS)}"
                 f" (as DynamoDB last counted, which it does every six hours).{then}"
             )
-        return found
+        return found.items

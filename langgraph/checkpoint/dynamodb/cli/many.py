@@ -87,8 +87,7 @@ def chosen(
 
 def scanned(context: CommandContext, *, with_bytes: bool = False) -> Iterator[ScannedPage]:
     """Scan the table for threads, after announcing what that reads and costs."""
-    extent = context.announce_scan()
-    with context.output.progress("scanning items", None if extent is None else extent.items) as advance:
+    with context.output.progress("scanning items", context.announce_scan()) as advance:
         for page in context.stream(scan_threads(context.storage, with_bytes=with_bytes)):
             yield page
             advance(page.scanned_items)

@@ -116,15 +116,15 @@ def _conclude(results: Sequence[Verification], served: many.Served[None]) -> Non
 
 def _scanned(context: CommandContext) -> dict[str, set[str]]:
     """Return the partitions of every thread, found by a scan."""
-    extent = context.announce_scan(" Then each thread is read as well, which costs about as much again.")
+    count = context.announce_scan(" Then each thread is read as well, which costs about as much again.")
     found: dict[str, set[str]] = {}
-    with context.output.progress("scanning items", None if extent is None else extent.items) as advance:
-        for keys, count in context.stream(scan_partitions(context.storage)):
+    with context.output.progress("scanning items", count) as advance:
+        for keys, read in context.stream(scan_partitions(context.storage)):
             for pk in keys:
                 # Items of another saver have no such key.
                 if "#" in pk:
                     found.setdefault(items.parse_partition(pk).thread_id, set()).add(pk)
-            advance(count)
+            advance(read)
     return found
 
 
