@@ -104,7 +104,11 @@ def test_a_fault_is_told_before_anything_relies_on_it(
         fault(patch)
         with pytest.raises(BrokenRuleError, match=told):
             harness.run(call(process))
-    for key, item in harness.items("C#").items():
+    after = harness.items("C#")
+    # Writes may be there under an epoch that has ended, where they count for nothing.
+    after.pop("C#1#W#task", None)
+    for key, item in after.items():
         assert items.expires_at(item) == items.expires_at(before[key])
+    assert {task for task, *_ in harness.process().pending("1")} <= {"first"}
     assert not harness.items("C#", "copy")
     assert harness.process().values("1") == {"big": BIG}
