@@ -35,7 +35,6 @@ from tests.support.harness import (
     changes_thread,
     commits,
     confirms,
-    deletes,
     deletes_item,
     removes_thread,
     single_effects,
@@ -440,17 +439,6 @@ def _contents(harness: Harness, thread: str) -> list[Any]:
         for number in range(4)
     ]
     return [each and (each.checkpoint, each.pending_writes) for each in found]
-
-
-def test_a_slow_deletion_takes_nothing_from_a_copy_made_again(harness: Harness, process: Process) -> None:
-    """The target is deleted; before its segments go, it is there again, under other ids."""
-    harness.run(process.put("1", {"noise": noise(40_000)}))
-    harness.run(process.copy_thread("copy"))
-    deletion = harness.begin(harness.process().delete_thread("copy"))
-    deletion.until(deletes("S#"))
-    harness.run(process.copy_thread("copy"))
-    deletion.finish()
-    assert harness.process().values(thread="copy") == {"noise": noise(40_000)}
 
 
 @pytest.mark.parametrize("ttl_seconds", [None, TTL_SECONDS])

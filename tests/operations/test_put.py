@@ -22,7 +22,9 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     UPLOAD_SECONDS_MAX,
 )
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes, write_units
+from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
 from langgraph.checkpoint.dynamodb._operations.put import put
+from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from tests.support.checkpoints import checkpoint_of, noise, thread_config
 from tests.support.harness import (
     CODEC,
@@ -243,8 +245,11 @@ def test_metadata_are_readable_where_nothing_is_encrypted_and_they_are_small(
     readable = not encrypts and size < 100
     assert (items.METADATA in head) == readable
     assert (items.SEALED_METADATA in head) != readable
-    found = harness.process(codec=codec).found()
+    reader = harness.process(codec=codec)
+    found = reader.found()
     assert found.metadata == {"source": "loop", "step": 1, "note": note}
+    listing = list_checkpoints(reader.storage, thread_config(THREAD), {"note": note}, None, None)
+    assert harness.run(collected(listing)) == [found]
 
 
 def test_the_callers_metadata_is_added_and_replaces_nothing(harness: Harness) -> None:

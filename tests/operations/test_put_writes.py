@@ -8,11 +8,10 @@ import pytest
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointSerializationError, protocol
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, CheckpointSerializationError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAIT_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.put_writes import LaterWritesError, put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
@@ -304,17 +303,6 @@ def test_writes_stored_again_while_they_are_deleted_are_there(harness: Harness, 
     again.finish()
     harness.run(process.put("1", {}))
     assert harness.process().pending("1") == [("task", "x", "stored")]
-
-
-def test_what_a_task_has_lives_as_long_as_what_is_added(harness: Harness, expiring: Process) -> None:
-    harness.run(expiring.put("1", {}))
-    harness.run(expiring.put_writes("1", [("x", BIG)]))
-    harness.now += 1.5 * TTL_SECONDS
-    harness.run(expiring.put_writes("1", [("__error__", "late")]))
-    [writes] = harness.items("C#1#W#").values()
-    assert items.number(writes, TTL_ATTRIBUTE) == protocol.kept_from(TTL_SECONDS, harness.now)
-    segments = {items.number(each, TTL_ATTRIBUTE) for each in harness.items("S#").values()}
-    assert segments == {protocol.kept_from(TTL_SECONDS, harness.now)}
 
 
 @pytest.mark.parametrize(

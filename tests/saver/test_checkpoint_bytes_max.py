@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tracemalloc
 from random import Random
-from typing import TYPE_CHECKING
 
 import ormsgpack
 import pytest
@@ -17,9 +16,6 @@ from langgraph.checkpoint.dynamodb._format.items import Item, Part
 from langgraph.checkpoint.dynamodb._format.segments import new_id
 from tests.support.checkpoints import noise
 from tests.support.harness import CODEC, Harness
-
-if TYPE_CHECKING:
-    pass
 
 AT = items.partition_of("t")
 MIB = 1024 * 1024

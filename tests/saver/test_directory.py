@@ -6,7 +6,7 @@ import copy
 import operator
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -15,9 +15,6 @@ from langgraph.types import Command, interrupt
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from tests.conftest import MakeSaver
-
-if TYPE_CHECKING:
-    pass
 
 
 class Log(TypedDict):

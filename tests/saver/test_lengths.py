@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -20,9 +19,6 @@ from langgraph.checkpoint.dynamodb._format import codec as codecs
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import PADDING_STEP_BYTES
-
-if TYPE_CHECKING:
-    pass
 
 KEY = items.key("thread#", "C#1#")
 DIGITS = "0123456789"

@@ -5,19 +5,15 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from tests.conftest import MakeSaver
-from tests.support.checkpoints import Conversation, all_items, stored_values, thread_config
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from tests.support.checkpoints import Conversation, stored_values, thread_config
 
 # An engine stores bytes, whoever made them.
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -99,24 +95,3 @@ def test_objects_that_only_pickle_can_carry_are_given_back(make_saver: MakeSaver
     value = [range(3), *("x" * 500 for _ in range(100))]
     Conversation(make_saver(serde=serde), "t").put(things=value)
     assert stored_values(make_saver(serde=serde), thread_config("t"))["things"] == value
-
-
-@pytest.mark.parametrize("allowlist", [False, True])
-def test_what_is_configurable_is_encrypted_unless_that_is_turned_off_and_the_run_is_found(
-    make_saver: MakeSaver, client: DynamoDBClient, table_name: str, *, allowlist: bool
-) -> None:
-    """LangGraph puts all that a caller has in `configurable` into the metadata."""
-    saver: BaseCheckpointSaver[Any] = make_saver(serde=EncryptedSerializer.from_pycryptodome_aes(key=KEY))
-    if allowlist:
-        strict = EncryptedSerializer.from_pycryptodome_aes(
-            serde=JsonPlusSerializer(allowed_msgpack_modules=None), key=KEY
-        )
-        saver = make_saver(serde=strict).with_allowlist([("some.module", "Type")])
-    config, checkpoint, metadata, versions = Conversation(saver, "t").change(x=1)
-    config["configurable"] |= {"openai_api_key": "sk-secret", "run_id": "run-1"}
-    saver.put(config, checkpoint, metadata, versions)
-    assert "sk-secret" not in repr(all_items(client, table_name))
-    filters = ({"openai_api_key": "sk-secret"}, {"run_id": "run-1"})
-    assert [len(list(saver.list(None, filter=each))) for each in filters] == [1, 1]
-    saver.delete_for_runs(["run-1"])
-    assert all_items(client, table_name, begins="C#") == []

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
-from unittest import mock
 
 import pytest
 
-from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Life, Partition
 from langgraph.checkpoint.dynamodb._operations import (
@@ -24,7 +22,7 @@ from langgraph.checkpoint.dynamodb._operations.thread_item import Claim
 from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
-from langgraph.checkpoint.dynamodb.protocol import Change, Thread
+from langgraph.checkpoint.dynamodb.protocol import Change
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
@@ -57,11 +55,6 @@ def put_does_not_confirm(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(put, "confirm_epoch", _confirm_blindly)
 
 
-def writes_do_not_confirm(patch: pytest.MonkeyPatch) -> None:
-    """Nor do writes that need segments."""
-    patch.setattr(put_writes, "confirm_epoch", _confirm_blindly)
-
-
 def no_reread(patch: pytest.MonkeyPatch) -> None:
     """A deletion trusts what it read at first, and does not read again what is left."""
 
@@ -76,90 +69,6 @@ def no_reread(patch: pytest.MonkeyPatch) -> None:
         return []
 
     patch.setattr(collect, "_read_again", subtract)
-
-
-def reread_before_the_epoch_ends(patch: pytest.MonkeyPatch) -> None:
-    """A deletion reads again what is left, and ends the epoch only then."""
-    delete, read_again = collect._delete_checkpoints, collect._read_again
-    since: dict[int, list[Inventory]] = {}
-
-    def delete_and_read(storage: Storage, claim: Claim, namespaces: Sequence[_Namespace]) -> Op[None]:
-        yield from delete(storage, claim, namespaces)
-        since[id(namespaces)] = yield from read_again(storage, claim, namespaces)
-
-    def read_nothing(
-        _storage: Storage, _claim: Claim, namespaces: Sequence[_Namespace]
-    ) -> Op[list[Inventory]]:
-        yield from ()
-        return since.pop(id(namespaces))
-
-    patch.setattr(collect, "_delete_checkpoints", delete_and_read)
-    patch.setattr(collect, "_read_again", read_nothing)
-
-
-def no_exclusion(patch: pytest.MonkeyPatch) -> None:
-    """All deletions of a thread take the same claim, so that none keeps another one out."""
-    anyone = b"anyone"
-    acquire, end, finalize = thread_item.acquire_claim, thread_item.end_epoch, thread_item.finalize
-    release = thread_item.release
-
-    def acquire_any(
-        storage: Storage, root: Partition, _token: bytes = anyone, *, resets: bool = False
-    ) -> Op[Claim]:
-        return (yield from acquire(storage, root, anyone, resets=resets))
-
-    def release_any(storage: Storage, root: Partition, _token: bytes, **options: bool) -> Op[None]:
-        yield from release(storage, root, anyone, **options)
-
-    def end_any(storage: Storage, claim: Claim) -> Op[Thread]:
-        # Another deletion may have let go of it.
-        return (yield from end(storage, (yield from acquire_any(storage, claim.root))))
-
-    def finalize_any(storage: Storage, claim: Claim, _thread: Thread, **options: bool) -> Op[None]:
-        claim = yield from acquire_any(storage, claim.root)
-        yield from finalize(storage, claim, claim.thread, **options)
-
-    patch.setattr(collect, "acquire_claim", acquire_any)
-    patch.setattr(collect, "end_epoch", end_any)
-    patch.setattr(collect, "finalize", finalize_any)
-    patch.setattr(collect, "release", release_any)
-
-
-def nothing_is_restamped(patch: pytest.MonkeyPatch) -> None:
-    """A deletion leaves what it keeps under the epoch that it ended."""
-
-    def leave(_storage: Storage, _claim: Claim, _left: object, _thread: Thread) -> Op[None]:
-        yield from ()
-
-    patch.setattr(collect, "_restamp", leave)
-
-
-def previous_epochs_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """Only what carries the thread's epoch is committed, though a deletion has ended that of the rest and died."""
-    patch.setattr(Thread, "commits", lambda self, epoch: epoch == self.epoch)
-
-
-def heads_are_put_without_a_condition(patch: pytest.MonkeyPatch) -> None:
-    """A commit takes the place of whatever is there."""
-    patch.setattr(protocol, "put_head", lambda _epoch, **_options: Change("", "", {}, {}))
-
-
-def heads_are_replaced_under_an_epoch_that_ended(patch: pytest.MonkeyPatch) -> None:
-    """A put replaces another process's head, whatever became of its own epoch."""
-    patch.setattr(put, "read_thread", lambda _storage, _at: _current())
-
-
-def _current() -> Op[Any]:
-    yield from ()
-    return _Current()
-
-
-class _Current:
-    """A thread that has every epoch."""
-
-    @property
-    def epoch(self) -> Any:
-        return mock.ANY
 
 
 def what_took_a_heads_place_is_not_kept(patch: pytest.MonkeyPatch) -> None:
@@ -177,16 +86,6 @@ def what_took_a_heads_place_is_not_kept(patch: pytest.MonkeyPatch) -> None:
             yield from storage.table.try_update(items.key_of(item), change)
 
     patch.setattr(collect, "_restamp_item", once)
-
-
-def pending_epochs_are_confirmed(patch: pytest.MonkeyPatch) -> None:
-    """A put is acknowledged under an epoch that is pending."""
-
-    def confirm(storage: Storage, at: Partition, _epoch: bytes) -> Op[CachedThread | None]:
-        thread = yield from thread_item.read_thread(storage, at)
-        return None if thread is None else thread_item.cached_thread(storage, at, thread)
-
-    patch.setattr(put, "confirm_epoch", confirm)
 
 
 def writes_reuse_across_epochs(patch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def _random_races(*names: str) -> Iterator[int]:
         yield seed
 
 
-# One for each way to search. tests/model finds these and the other mutants.
+# One for each way to search. tests/model finds these and others.
 CATCHERS: Mapping[Mutation, Runs] = {
     head_first: partial(_crash_points, "inner put"),
     put_does_not_confirm: partial(_races, "fork", "prune"),

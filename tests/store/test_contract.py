@@ -407,17 +407,6 @@ def test_a_ttl_ends_and_a_read_renews_it(make_store: MakeStore) -> None:
     assert not alive(store)
 
 
-def test_a_put_over_an_expired_memory_begins_a_new_one(make_store: MakeStore) -> None:
-    store = make_store()
-    store.put(NAMESPACE, "k", {"n": 1}, ttl=1)
-    at(store, 100)
-    store.put(NAMESPACE, "k", {"n": 2})
-    found = got(store)
-    assert found.created_at == found.updated_at
-    at(store, 10**9)
-    assert alive(store)
-
-
 def test_the_longest_ttl_of_a_memory_is_renewed_and_exported(
     make_store: MakeStore,
 ) -> None:
