@@ -96,31 +96,19 @@ LIST = "no list of bytes, int, str, bytes, list, bytes, dict, bytes"
 @pytest.mark.parametrize(
     ("at", "value", "why"),
     [
-        *((at, None, f"{OTHER_FORM} ({LIST})") for at in range(8)),
-        (3, _dumped([1]), f"{OTHER_FORM} (list instead of an object)"),
-        (3, _dumped({"channel_versions": 1}), f"{OTHER_FORM} (int instead of an object)"),
-        (4, [["x", "msgpack", 2]], f"{OTHER_FORM} (no list of str, str, int, list)"),
-        (
-            4,
-            [["x", "msgpack", 1, []]],
-            f"{OTHER_FORM} (it names more or fewer segments than its values have)",
-        ),
-        (4, [["x", "y", 3, []], ["x", "y", -1, []]], f"{OTHER_FORM} (it names more or fewer"),
-        (
-            4,
-            [["x", "msgpack", 2, [[1, b""], [0, b""]]]],
-            f"{OTHER_FORM} (its bytes between segments are out of",
-        ),
-        (4, [["x", "msgpack", 2, [[3, b""]]]], f"{OTHER_FORM} (its bytes between segments are out of order)"),
-        (
-            4,
-            [["x", "msgpack", 2, [[-1, b""]]]],
-            f"{OTHER_FORM} (its bytes between segments are out of order)",
-        ),
-        (4, [["x", "msgpack", 2, [[0]]]], f"{OTHER_FORM} (no list of int, bytes)"),
-        (5, b"other", f"{OTHER_FORM} (its metadata was changed after it was stored)"),
-        (6, {"log": "0"}, f"{OTHER_FORM} (its parent, or the ancestor that it is rebuilt from, was changed"),
-        (7, b"other", f"{OTHER_FORM} (its parent, or the ancestor that it is rebuilt from, was changed"),
+        *((at, None, LIST) for at in range(8)),
+        (3, _dumped([1]), "list instead of an object)"),
+        (3, _dumped({"channel_versions": 1}), "int instead of an object)"),
+        (4, [["x", "msgpack", 2]], "no list of str, str, int, list)"),
+        (4, [["x", "msgpack", 1, []]], "it names more or fewer segments than its values have)"),
+        (4, [["x", "y", 3, []], ["x", "y", -1, []]], "it names more or fewer"),
+        (4, [["x", "msgpack", 2, [[1, b""], [0, b""]]]], "its bytes between segments are out of order"),
+        (4, [["x", "msgpack", 2, [[3, b""]]]], "its bytes between segments are out of order)"),
+        (4, [["x", "msgpack", 2, [[-1, b""]]]], "its bytes between segments are out of order)"),
+        (4, [["x", "msgpack", 2, [[0]]]], "no list of int, bytes)"),
+        (5, b"other", "its metadata was changed after it was stored)"),
+        (6, {"log": "0"}, "its parent, or the ancestor that it is rebuilt from, was changed"),
+        (7, b"other", "its parent, or the ancestor that it is rebuilt from, was changed"),
     ],
 )
 def test_a_body_of_another_form_is_damage(at: int, value: Any, why: str) -> None:
@@ -131,7 +119,7 @@ def test_a_body_of_another_form_is_damage(at: int, value: Any, why: str) -> None
     raw = ormsgpack.packb(_raw_body(head, at, value))
     with pytest.raises(CheckpointCorruptionError) as caught:
         content.read_body(CODEC, _with_body(head, StoredValue("", (), ((0, raw),)), (A, B)), CONTENTS)
-    assert str(caught.value).startswith(f"item PK='t#' SK='C#2#' is damaged: {why}")
+    assert str(caught.value).startswith(f"item PK='t#' SK='C#2#' is damaged: {OTHER_FORM} ({why}")
 
 
 def test_the_ancestor_that_a_body_is_rebuilt_from_is_text() -> None:

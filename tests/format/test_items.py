@@ -136,6 +136,9 @@ def test_keys_are_as_the_design_says() -> None:
     assert [items.is_checkpoint_id(each) for each in ("1", "\ud800")] == [True, False]
 
 
+NO_NUMBER = "is not a number in range"
+
+
 def _part(own: int, refs: int, rest: bytes) -> Any:
     return {items.BODY: {"B": b"\1\0" + bytes([own, 0, refs]) + rest}}
 
@@ -145,24 +148,14 @@ def _part(own: int, refs: int, rest: bytes) -> Any:
     [
         ("T", {}, lambda item: items.binary(item, "data"), "it has no binary attribute data"),
         ("T", {"a": {"N": "1"}}, lambda item: items.text(item, "a"), "its attribute a is not a string"),
+        ("T", {"ttl_seconds": {"N": "-1"}}, items.ttl_of, f"its attribute ttl_seconds {NO_NUMBER}"),
         (
             "T",
-            {"ttl_seconds": {"N": "-1"}},
-            items.ttl_of,
-            "its attribute ttl_seconds is not a number in range",
-        ),
-        (
-            "T",
-            {"ttl_seconds": {"N": str(TTL_SECONDS_MAX + 1)}},
+            {"ttl_seconds": {"N": f"{TTL_SECONDS_MAX + 1}"}},
             items.ttl_of,
             "its attribute ttl_seconds is not",
         ),
-        (
-            "T",
-            {"v": {"S": "1"}},
-            lambda item: items.number(item, "v"),
-            "its attribute v is not a number in range",
-        ),
+        ("T", {"v": {"S": "1"}}, lambda item: items.number(item, "v"), f"its attribute v {NO_NUMBER}"),
         ("C#1#", {}, items.check_format, "it has no format version in v"),
         ("C#1#", {"v": {"N": "0"}}, items.check_format, "there is no format version 0"),
         (
@@ -174,12 +167,7 @@ def _part(own: int, refs: int, rest: bytes) -> Any:
         ("C#1", {}, items.is_head, "its sort key is not one that this package writes"),
         ("S#0", {}, items.segment_id_of, "its sort key is not one that this package writes"),
         ("N#", {}, items.namespace_of, "its sort key is not one that this package writes"),
-        (
-            "C#1#",
-            {"body": {"S": "x"}},
-            items.named_ids,
-            "its attribute body has another form than this package",
-        ),
+        ("C#1#", {"body": {"S": "x"}}, items.named_ids, "its attribute body has another form than this"),
         ("C#1#", {"body": {"B": bytes(4)}}, items.named_ids, "its attribute body has another form than this"),
         ("C#1#", _part(1, 1, bytes(15)), items.named_ids, "its attribute body is cut short"),
         ("C#1#", _part(1, 0, bytes(8)), items.named_ids, "the checksum of its attribute body does not match"),

@@ -231,43 +231,25 @@ def test_only_a_refusal_by_this_machine_is_final(address: str, number: int, *, i
     assert is_transient(EndpointConnectionError(endpoint_url=address, error=cause)) is is_transient_
 
 
-# The exception, the name under which its model has the reasons, one of them, and what mends it.
+EXCEEDED, THROTTLED = "ProvisionedThroughputExceededException", "ThrottlingException"
+# The exception, one of the reasons that it has, and what mends it.
 CAUSES = [
-    (
-        "ProvisionedThroughputExceededException",
-        "ThrottlingReasons",
-        "TableWriteKeyRangeThroughputExceeded",
-        "one partition key",
-    ),
-    (
-        "ThrottlingException",
-        "throttlingReasons",
-        "TableReadMaxOnDemandThroughputExceeded",
-        "MaxReadRequestUnits",
-    ),
-    (
-        "ProvisionedThroughputExceededException",
-        "ThrottlingReasons",
-        "IndexWriteProvisionedThroughputExceeded",
-        "provisioned",
-    ),
-    ("RequestLimitExceeded", "ThrottlingReasons", "TableReadAccountLimitExceeded", "quota"),
-    ("ThrottlingException", "throttlingReasons", "TableWriteSomethingNewExceeded", "maximum"),
+    (EXCEEDED, "TableWriteKeyRangeThroughputExceeded", "one partition key"),
+    (THROTTLED, "TableReadMaxOnDemandThroughputExceeded", "MaxReadRequestUnits"),
+    (EXCEEDED, "IndexWriteProvisionedThroughputExceeded", "provisioned"),
+    ("RequestLimitExceeded", "TableReadAccountLimitExceeded", "quota"),
+    (THROTTLED, "TableWriteSomethingNewExceeded", "maximum"),
 ]
 
 
 @both_sides
-@pytest.mark.parametrize(("code", "field", "reason", "remedy"), CAUSES)
+@pytest.mark.parametrize(("code", "reason", "remedy"), CAUSES)
 def test_throttling_is_said_with_the_cause_that_dynamodb_gives_and_what_mends_that(
-    endpoint: Scripted,
-    words: pytest.LogCaptureFixture,
-    code: str,
-    field: str,
-    reason: str,
-    remedy: str,
-    side: Side,
+    endpoint: Scripted, words: pytest.LogCaptureFixture, code: str, reason: str, remedy: str, side: Side
 ) -> None:
     endpoint.script = [(400, code)]
+    # The model of one exception has another name for them.
+    field = "throttlingReasons" if code == THROTTLED else "ThrottlingReasons"
     table = "arn:aws:dynamodb:us-east-1:123456789012:table/the-table"
     endpoint.details = {"message": "slow down", field: [{"reason": reason, "resource": table}]}
     _read(side, _saver(endpoint.address))
@@ -302,44 +284,22 @@ def test_the_first_word_comes_within_fifteen_seconds_also_from_an_endpoint_that_
 
 # What no repetition mends
 
-KEY_AWAY = (
-    r"the KMS key of table the-table in us-east-1 cannot be used .*enable the key"
-    r".*`langgraph-dynamodb docs runbook`"
+TABLE = "table the-table in us-east-1"
+KEY_AWAY = rf"the KMS key of {TABLE} cannot be used .*enable the key.*`langgraph-dynamodb docs runbook`"
+NO_KEY = (
+    "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: The ciphertext refers to a"
+    " customer master key that does not exist, or you are not allowed to access."
 )
+KEY_GOES = "KMS validation error: com.amazonaws.services.kms.model.KMSInvalidStateException: ... is pending deletion."
 # The exception, its message if that decides, and the remedy.
 REMEDIES = [
-    (
-        "AccessDeniedException",
-        "no",
-        r"access to table the-table in us-east-1 was denied for dynamodb:Query .*AgentPolicyArn",
-    ),
-    (
-        "ExpiredTokenException",
-        "no",
-        r"credentials for table the-table in us-east-1 have expired .*aws sso login.*session=",
-    ),
-    (
-        "UnrecognizedClientException",
-        "no",
-        r"does not know the credentials for table the-table in us-east-1 .*access key.*region_name",
-    ),
-    (
-        "InvalidSignatureException",
-        "no",
-        r"refused the signature of a request to table the-table in us-east-1 .*clock",
-    ),
+    ("AccessDeniedException", "no", rf"access to {TABLE} was denied for dynamodb:Query .*AgentPolicyArn"),
+    ("ExpiredTokenException", "no", rf"credentials for {TABLE} have expired .*aws sso login.*session="),
+    ("UnrecognizedClientException", "no", rf"know the credentials for {TABLE} .*access key.*region_name"),
+    ("InvalidSignatureException", "no", rf"refused the signature of a request to {TABLE} .*clock"),
     # No policy of the table is to blame.
-    (
-        "AccessDeniedException",
-        "KMS key access denied error: com.amazonaws.services.kms.model.AWSKMSException: The ciphertext refers to a"
-        " customer master key that does not exist, or you are not allowed to access.",
-        rf"(?s)^(?!.*AgentPolicyArn){KEY_AWAY}",
-    ),
-    (
-        "ValidationException",
-        "KMS validation error: com.amazonaws.services.kms.model.KMSInvalidStateException: ... is pending deletion.",
-        KEY_AWAY,
-    ),
+    ("AccessDeniedException", NO_KEY, rf"(?s)^(?!.*AgentPolicyArn){KEY_AWAY}"),
+    ("ValidationException", KEY_GOES, KEY_AWAY),
 ]
 
 
