@@ -57,7 +57,8 @@ async def test_every_field_that_names_a_thread_or_an_owner_is_checked(
 
 def test_threads_and_owners_are_named_where_they_can_be() -> None:
     naming = {kind: {each.name for each, _, own in FIELDS if own == kind} for kind in ("thread", "owner")}
-    assert naming["owner"] == {"delete-owner", "put", "set-thread", "threads"}
+    begin_a_thread = {"copy-thread", "put", "put-writes", "set-thread"}
+    assert naming["owner"] == {"delete-owner", "threads", *begin_a_thread}
     assert {each.name for each in ENDPOINTS} - naming["thread"] == {"delete-owner", "threads"}
 
 
