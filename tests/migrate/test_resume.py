@@ -84,6 +84,28 @@ def test_a_thread_whose_ttl_has_passed_is_as_if_it_were_not_there() -> None:
     assert statuses(migrate(target, empty(), ["subgraphs"])) == {"subgraphs": Status.ABSENT}
 
 
+def test_a_thread_that_begins_anew_while_a_move_clears_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, source = Engine(), a_thread()
+    target = endpoint_of(engine.saver(ttl_seconds=3600))
+    list(migrate(source, target, ["subgraphs"]))
+    engine.advance(1.5 * 3600)
+    real, begun = table_module.delete_thread, list[Conversation]()
+
+    def delete_thread(storage: Any, thread_id: str) -> Op[None]:
+        talk = Conversation(engine.saver(ttl_seconds=3600), thread_id)
+        talk.put(log="begun anew")
+        begun.append(talk)
+        yield from real(storage, thread_id)
+
+    monkeypatch.setattr(table_module, "delete_thread", delete_thread)
+    [report] = migrate(source, target, ["subgraphs"])
+    assert report.status is Status.FAILED
+    assert report.problems[0].startswith(
+        "ThreadBusyError: thread 'subgraphs' was begun in the target meanwhile"
+    )
+    assert target.saver.get_tuple(begun[0].config) is not None
+
+
 def test_a_move_that_fails_at_any_call_goes_on_from_there() -> None:
     source = a_thread()
     size = len(source.refs("subgraphs"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -16,10 +17,11 @@ from .._operations.delete import delete_thread
 from .._operations.entries import ThreadDescription, description_of, is_of_tenant
 from .._operations.get import decoded
 from .._operations.overview import scan_threads
-from .._operations.thread_item import namespaces, read_thread
+from .._operations.thread_item import PinnedEpochError, namespaces, read_thread
+from .._runtime.cache import CachedThread
 from .._runtime.steps import Op, work
 from .._runtime.storage import Storage
-from ..errors import CheckpointNotFoundError
+from ..errors import CheckpointNotFoundError, ThreadBusyError
 from ..saver import DynamoDBSaver
 from .record import Record, Ref, WritePosition, record_of
 from .saver_endpoint import SaverEndpoint
@@ -103,8 +105,15 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
 
 def _clear(storage: Storage, thread_id: str) -> Op[None]:
     thread = yield from read_thread(storage, items.partition_of(thread_id))
-    if thread is not None and not thread.is_being_copied and not thread.is_alive(storage.clock()):
-        yield from delete_thread(storage, thread_id)
+    if thread is None or thread.is_being_copied or thread.is_alive(storage.clock()):
+        return
+    # By the time that the deletion has its claim, a run may have begun the thread anew.
+    pinned = replace(storage, pinned=CachedThread(thread.epoch, thread.life))
+    try:
+        yield from delete_thread(pinned, thread_id)
+    except PinnedEpochError as error:
+        msg = f"thread {thread_id!r} was begun in the target meanwhile; stop its agent, and move it again"
+        raise ThreadBusyError(msg) from error
 
 
 def _refs(storage: Storage, thread_id: str) -> Op[list[Ref]]:
