@@ -162,12 +162,13 @@ def test_what_cannot_be_moved_keeps_nothing_else(target: DynamoDBStore) -> None:
         _record("dotted", {}, namespace=["a.b"]),
         _record("long", {}, namespace=["x" * 3000]),
         _record("bytes", {"data": b"x"}),
+        _record("number", {"n": 2**70}),
         _record("gone", {}, ttl_minutes=1, expires_at="2026-01-02T03:05:05+00:00"),
         _record("good", {"likes": "pizza"}),
     ]
     moved = move_memories(records, target)
-    assert (moved.read, moved.stored, moved.compared, moved.expired) == (5, 1, 1, 1)
-    assert {key for _, key in moved.failed} == {"dotted", "long", "bytes"}
+    assert (moved.read, moved.stored, moved.compared, moved.expired) == (6, 1, 1, 1)
+    assert {key for _, key in moved.failed} == {"dotted", "long", "bytes", "number"}
     assert stored(target) == {("users", "ada"): {"good": {"likes": "pizza"}}}
 
 

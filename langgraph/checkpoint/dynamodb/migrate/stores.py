@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TypeAlias
 from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
 
 from langgraph.store.dynamodb import DynamoDBStore
-from langgraph.store.dynamodb.batch import IMPORTED_AT_ONCE, imported
+from langgraph.store.dynamodb.batch import IMPORTED_AT_ONCE
 
 from ..config.backends import is_connection_string, without_values
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError, CheckpointSerializationError
@@ -175,26 +175,30 @@ def move_memories(
     source = iter(records)
     while group := list(islice(source, IMPORTED_AT_ONCE)):
         moved.read += len(group)
-        usable = [each for each in group if _is_usable(each, moved)]
-        moved.stored += target.import_items(usable)
-        gets = [GetOp(tuple(each["namespace"]), each["key"], refresh_ttl=False) for each in usable]
-        for record, found in zip(usable, target.batch(gets), strict=True):
+        living = [each for each in group if not _has_expired(each)]
+        moved.expired += len(group) - len(living)
+        stored = _stored(living, target, moved)
+        gets = [GetOp(tuple(each["namespace"]), each["key"], refresh_ttl=False) for each in stored]
+        for record, found in zip(stored, target.batch(gets), strict=True):
             _compare(record, found if isinstance(found, Item) else None, moved)
         if tell is not None:
             tell(len(group))
     return moved
 
 
-def _is_usable(record: Mapping[str, Any], moved: MovedMemories) -> bool:
-    if _has_expired(record):
-        moved.expired += 1
-        return False
+def _stored(
+    records: Sequence[Mapping[str, Any]], target: DynamoDBStore, moved: MovedMemories
+) -> Sequence[Mapping[str, Any]]:
+    """Store memories; return those that the target takes. One that it refuses keeps no other from being stored."""
     try:
-        imported(record, None)
+        moved.stored += target.import_items(records)
     except (CheckpointerInputError, CheckpointSerializationError, InvalidNamespaceError) as error:
-        moved.failed[_name(record)] = str(error)
-        return False
-    return True
+        if len(records) == 1:
+            moved.failed[_name(records[0])] = str(error)
+            return []
+        half = len(records) // 2
+        return [each for some in (records[:half], records[half:]) for each in _stored(some, target, moved)]
+    return records
 
 
 def _compare(record: Mapping[str, Any], found: Item | None, moved: MovedMemories) -> None:
