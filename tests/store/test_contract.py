@@ -553,7 +553,8 @@ def test_an_export_is_imported_with_its_times(store: DynamoDBStore) -> None:
     for field, value in {
         "namespace": "ab",
         "created_at": "0001-01-01T00:00:00+23:59",
-        "updated_at": "9999-12-31T23:59:59-10:00",
+        # A put over it would be later than the last time that there is.
+        "updated_at": "9999-12-31T23:59:59.999999+00:00",
         "expires_at": "9999-12-31T23:59:59-10:00",
     }.items():
         with pytest.raises(CheckpointerInputError, match=field):

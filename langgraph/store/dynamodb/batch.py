@@ -41,6 +41,7 @@ from .search import ORDERS, Order, Search, search
 from .similarity import Embedded, Embedder, Index
 
 _TTL_MINUTES_MAX = TTL_SECONDS_MAX // 60
+_LAST_YEAR_US = 365 * 24 * 3600 * 1_000_000
 
 
 def new_memory(
@@ -437,9 +438,11 @@ def _time(record: object, name: str) -> int:
     text = _field(record, name)
     try:
         time = in_microseconds(datetime.fromisoformat(text))
-        # In UTC, a time may fall before the first year or after the last one. Then no reader could show it.
+        # In UTC, a time may fall before the first year or after the last one. Then no reader could show it. Nor is the
+        # last year one: each put over a memory is later than it.
+        moment(time + _LAST_YEAR_US)
         moment(time)
     except (TypeError, ValueError, OverflowError) as error:
-        msg = f"a record to import has {name}={text!r}; give a time as isoformat() writes it"
+        msg = f"a record to import has {name}={text!r}; give a time before 9999, as isoformat() writes it"
         raise CheckpointerInputError(msg) from error
     return time

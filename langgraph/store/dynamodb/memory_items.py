@@ -45,6 +45,9 @@ PART_OF = "part_of"
 # How long a tombstone is kept: longer than any request is under way.
 TOMBSTONE_SECONDS = ORPHAN_SECONDS
 
+# What Python can show as a time.
+_TIME_MIN_US, _TIME_MAX_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+
 _NAMES = {
     "#v": "v",
     "#value": VALUE,
@@ -97,8 +100,8 @@ def parse_memory(item: Item, now: float) -> StoredMemory | None:
     return StoredMemory(
         item,
         revision_of(item),
-        _required(item, "created_us"),
-        updated_us(item),
+        _shown_time(item, "created_us"),
+        _shown_time(item, "updated_us"),
         items.number(item, items.TTL_SECONDS),
         items.number(item, TTL_ATTRIBUTE),
         items.number(item, "parts_until"),
@@ -157,6 +160,13 @@ def pack_value(codec: Codec, value: Mapping[str, Any], name: str) -> bytes:
 def unpack_value(codec: Codec, item: Item, raw: bytes) -> dict[str, Any]:
     """Deserialize the value of a memory. It is plain data, so LangGraph's serializer makes nothing else."""
     return unpack_object(codec, item, raw, plain=True)
+
+
+def _shown_time(item: Item, name: str) -> int:
+    value = _required(item, name)
+    if not _TIME_MIN_US <= value <= _TIME_MAX_US:
+        raise items.damaged(item, f"its attribute {name} is no time of the years 1 to 9999")
+    return value
 
 
 def _required(item: Item, name: str) -> int:
