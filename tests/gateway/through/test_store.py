@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb.gateway import Limits, memory_calls
 from langgraph.checkpoint.dynamodb.gateway.memory_calls import StoreResults
 from langgraph.checkpoint.dynamodb.http import HttpStore
 from langgraph.checkpoint.dynamodb.http.transport import GatewayTransport
-from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
 from langgraph.store.dynamodb.resources import StoreStorage
 from tests.conftest import Closed, MakeSaver
 from tests.gateway.through.conftest import NO_CERTIFICATES, Serve
@@ -28,6 +28,7 @@ from tests.store import test_contract, test_events, test_paging, test_vectors
 from tests.store.conftest import DictEngine, embeddings
 from tests.store.test_paging import FILES, events, fill, paged, pages_of
 from tests.store.test_vectors import indexed
+from tests.support.checkpoints import noise
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.engines("dynamodb-local")
@@ -307,6 +308,17 @@ def test_either_store_reads_what_the_other_one_stored(
     found: Any = near.get(NAMESPACE, "far")
     assert far.put_if(NAMESPACE, "far", {"n": 2}, revision=found.revision)
     assert near.put_if(NAMESPACE, "far", {"n": 3}, revision=found.revision) is None
+
+
+def test_an_export_asks_for_as_many_large_memories_as_one_search_may_read(
+    make_store: MakeStore, make_direct: MakeDirect
+) -> None:
+    near, far = make_direct(), make_store(search_bytes_max=60_000)
+    near.batch([PutOp(NAMESPACE, f"{number:02}", {"text": noise(10_000).hex()}) for number in range(20)])
+    assert list(far.export_items()) == list(near.export_items())
+    near.put(NAMESPACE, "too large", {"text": noise(100_000).hex()})
+    with pytest.raises(SearchLimitError):
+        list(far.export_items())
 
 
 def test_a_put_if_whose_answer_was_lost_is_known_again(

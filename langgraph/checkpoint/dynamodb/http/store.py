@@ -182,12 +182,19 @@ class HttpStore(ServiceClient, TableStore):
             order="key",
         )
         while True:
-            [page] = yield from self._results([search])
+            try:
+                [page] = yield from self._results([search])
+            except SearchLimitError:
+                # Large values are too many for one search of the service. Fewer are not.
+                if search.limit == 1:
+                    raise
+                search = replace(search, limit=search.limit // 2)
+                continue
             for each in page:
                 if each.value is not None:
                     record = {name: getattr(each, name) for name in _RECORD}
                     yield Emit({**record, "namespace": [*each.namespace], "value": json.loads(each.value)})
-            if len(page) < _EXPORTED_AT_ONCE:
+            if len(page) < search.limit:
                 return
             search = replace(search, after=Seen(page[-1].namespace, page[-1].key))
 
