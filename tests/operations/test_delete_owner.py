@@ -185,6 +185,23 @@ def test_the_namespaces_of_an_owner_are_each_looked_at_once(
     assert (found.owner, found.namespaces) == (owner, namespaces)
 
 
+@pytest.mark.parametrize(
+    ("prefix", "owner", "label"),
+    [
+        ("", "eu/ada", "ada"),
+        ("acme/", "eu/ada", "eu/ada"),
+        ("acme/", "ada", "ada"),
+        ("acme/team/", "ada", "ada"),
+        ("acme-", "eu/ada", "ada"),
+    ],
+)
+def test_a_client_whose_prefix_has_the_tenant_names_owners_without_it(
+    prefix: str, owner: str, label: str
+) -> None:
+    found = OwnerMemories(owner, [("users", "{owner}")], NoStore(), prefix)
+    assert found.namespaces == [("users", label)]
+
+
 @pytest.mark.parametrize("labels", ["ada", ("users",), ()])
 def test_a_namespace_without_the_owners_label_is_refused(labels: Sequence[str]) -> None:
     with pytest.raises(

@@ -46,6 +46,11 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
     LangGraph copies a saver to give it another serializer; copies share everything else.
     """
 
+    @property
+    def _prefix(self) -> str:
+        """What it puts in front of thread ids and owners, which its caller does not know."""
+        return ""
+
     @abstractmethod
     def _operation(
         self, operation: Callable[Concatenate[Storage, P], T], /, *args: P.args, **options: P.kwargs
@@ -405,7 +410,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerConfigurationError: The owner has no threads, and `owner_key` is not the directory's.
             CheckpointerInputError: DynamoDB cannot store the name, or `memories` may be of others, or has no store.
         """
-        stored = OwnerMemories(owner, memories, store)
+        stored = OwnerMemories(owner, memories, store, self._prefix)
         threads = self.runner.run(self._operation(delete_owner, owner, parallel))
         return stored.report(threads, self._erased(stored))
 
@@ -436,7 +441,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
             CheckpointerConfigurationError: The owner has no threads, and `owner_key` is not the directory's.
             CheckpointerInputError: DynamoDB cannot store the name, or `memories` may be of others, or has no store.
         """
-        stored = OwnerMemories(owner, memories, store)
+        stored = OwnerMemories(owner, memories, store, self._prefix)
         threads = await self.runner.arun(self._operation(delete_owner, owner, parallel))
         return stored.report(threads, await self._aerased(stored))
 

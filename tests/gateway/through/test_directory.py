@@ -174,6 +174,16 @@ def test_an_owner_is_deleted_within_the_prefix(serve: Serve, make_saver: MakeSav
     assert saver.delete_owner("ada").deleted == ["1"]
 
 
+def test_memories_of_another_owner_with_the_end_of_the_name_stay(serve: Serve) -> None:
+    url = serve()
+    with HttpCheckpointSaver(url, thread_prefix="acme/") as remote, HttpStore(url) as memories:
+        for label in ("eu/ada", "ada"):
+            memories.put(("users", label), "food", {"likes": "pizza"})
+        report = remote.delete_owner("eu/ada", memories=[("users", "{owner}")], store=memories)
+        assert report.namespaces == [("users", "eu/ada")]
+        assert memories.list_namespaces() == [("users", "ada")]
+
+
 def test_a_deleted_thread_outside_the_prefix_is_named_by_its_whole_id(
     serve: Serve, make_saver: MakeSaver
 ) -> None:

@@ -22,7 +22,7 @@ from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 from ..protocol import Thread
 from .arguments import checked_id
 from .delete import delete_thread
-from .entries import owner_key, owner_keys
+from .entries import owner_key, owner_keys, tenant_prefix
 from .error_collector import OF_ONE_THREAD
 from .overview import is_stored
 from .thread_item import PinnedEpochError
@@ -108,15 +108,25 @@ def delete_owner(
 class OwnerMemories:
     """The namespaces of an owner's memories: each of them once, and none that is under another one."""
 
-    def __init__(self, owner: str, memories: Iterable[Sequence[str]], store: MemoryStore | None) -> None:
+    def __init__(
+        self, owner: str, memories: Iterable[Sequence[str]], store: MemoryStore | None, prefix: str = ""
+    ) -> None:
         """Put the owner into the place of a template's label.
+
+        Args:
+            owner: The owner, as the caller knows it.
+            memories: The templates of namespaces.
+            store: The store that has the memories.
+            prefix: What a client of the gateway puts in front of each owner. It may have the tenant already.
 
         Raises:
             CheckpointerInputError: The owner is no name, a namespace has no label that is the owner's, so that it may
                 have the memories of others, or there is no store to delete them.
         """
+        name = checked_id(owner, "owner")
         # An owner of a tenant begins with the tenant's name and a slash.
-        label = label_of(checked_id(owner, "owner").partition("/")[2] or owner)
+        tenant = tenant_prefix(prefix + name)[len(prefix) :]
+        label = label_of(name.removeprefix(tenant) or name)
         found = dict[tuple[str, ...], None]()
         for labels in memories:
             each = tuple(label if name == _OWNER else name for name in labels)

@@ -138,6 +138,11 @@ class HttpCheckpointSaver(ServiceClient, ThreadLocks, TableSaver):
         codec = codec_of(self.serde)
         return Client(self._service, self._memory, codec, self.owner_from, self._facts)
 
+    @property
+    @override
+    def _prefix(self) -> str:
+        return self._service.prefix
+
     @override
     def _operation(
         self, operation: Callable[Concatenate[Storage, P], T], /, *args: P.args, **options: P.kwargs
