@@ -185,8 +185,8 @@ def test_what_is_removed_is_what_was_read() -> None:
         ({"revision": None}, "it has no revision"),
         ({"created_us": None}, "it has no attribute created_us"),
         ({"updated_us": None}, "it has no attribute updated_us"),
-        ({"created_us": {"N": "-62135596800000001"}}, "its attribute created_us is no time of the years 1 to 9999"),
-        ({"updated_us": {"N": "253402300800000000"}}, "its attribute updated_us is no time of the years 1 to 9999"),
+        ({"created_us": {"N": "-62135596800000001"}}, "its created_us is no time that can be shown"),
+        ({"updated_us": {"N": "253402300800000000"}}, "its updated_us is no time that can be shown"),
         ({"v": {"N": "0"}}, "there is no format version 0"),
     ],
 )

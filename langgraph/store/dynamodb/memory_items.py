@@ -165,7 +165,7 @@ def unpack_value(codec: Codec, item: Item, raw: bytes) -> dict[str, Any]:
 def _shown_time(item: Item, name: str) -> int:
     value = _required(item, name)
     if not _TIME_MIN_US <= value <= _TIME_MAX_US:
-        raise items.damaged(item, f"its attribute {name} is no time of the years 1 to 9999")
+        raise items.damaged(item, f"its {name} is no time that can be shown")
     return value
 
 
