@@ -13,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._operations import reads
+from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, load
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, Status, TableEndpoint, endpoint_of, migrate
@@ -89,15 +90,15 @@ def test_a_thread_that_begins_anew_while_a_move_clears_it_stays(monkeypatch: pyt
     target = endpoint_of(engine.saver(ttl_seconds=3600))
     list(migrate(source, target, ["subgraphs"]))
     engine.advance(1.5 * 3600)
-    real, begun = table_module.delete_thread, list[Conversation]()
+    begun = list[Conversation]()
 
-    def delete_thread(storage: Any, thread_id: str) -> Op[None]:
+    def deleting(storage: Any, thread_id: str) -> Op[None]:
         talk = Conversation(engine.saver(ttl_seconds=3600), thread_id)
         talk.put(log="begun anew")
         begun.append(talk)
-        yield from real(storage, thread_id)
+        yield from delete_thread(storage, thread_id)
 
-    monkeypatch.setattr(table_module, "delete_thread", delete_thread)
+    monkeypatch.setattr(table_module, "delete_thread", deleting)
     [report] = migrate(source, target, ["subgraphs"])
     assert report.status is Status.FAILED
     assert report.problems[0].startswith(
