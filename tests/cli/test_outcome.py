@@ -47,7 +47,7 @@ from tests.cli.conftest import Run
 from tests.support.http_stand_in import Answer, http_stand_in
 from tools.engine import Engine
 
-local = pytest.mark.engines("dynamodb-local")
+pytestmark = pytest.mark.engines("dynamodb-local")
 THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "Scan")
 REFUSED = ClientError({"Error": {"Code": "ValidationException", "Message": "odd"}}, "Scan")
 UNKNOWN = ClientError({"Error": {"Code": "UnrecognizedClientException", "Message": "who"}}, "Scan")
@@ -91,7 +91,6 @@ def test_a_profile_has_to_exist() -> None:
     assert "there is no such AWS profile (The config profile (nobody) could not be found)" in result.stderr
 
 
-@local
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -250,7 +249,6 @@ def test_a_key_that_is_missing_is_named_as_a_file_has_it() -> None:
     )
 
 
-@local
 @pytest.mark.parametrize("name", ["bad name!", "ab"])
 @pytest.mark.parametrize(
     "command", [("show", "t"), ("threads",), ("memories", "list"), ("delete", "t", "--yes"), ("setup",)]
@@ -263,13 +261,11 @@ def test_a_name_that_no_table_can_have_is_told(run: Run, command: tuple[str, ...
     )
 
 
-@local
 @pytest.mark.parametrize("command", [("show", "t"), ("memories", "list")])
 def test_a_name_that_no_region_can_have_is_told(run: Run, command: tuple[str, ...]) -> None:
     run(*command, "--table", "threads", "--region", "bad region").fails(4, "'bad region'", "check --region")
 
 
-@local
 def test_a_table_that_is_not_there_is_told_with_where_it_was_looked_for(run: Run, engine: Engine) -> None:
     ended = run("history", "thread-1", "--table", "nowhere", "--region", "eu-west-3").fails(
         4, "check --table and --region", "or run `langgraph-dynamodb setup` for development"

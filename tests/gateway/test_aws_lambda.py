@@ -19,6 +19,7 @@ from moto import mock_aws
 
 from tools.engine import Engine
 
+pytestmark = pytest.mark.engines("dynamodb-local")
 MODULE = "langgraph.checkpoint.dynamodb.gateway.aws_lambda"
 TOKEN = "t" * 32
 OWN = {"sha256": [hashlib.sha256(TOKEN.encode()).hexdigest()], "rights": ["administer"]}
@@ -76,7 +77,6 @@ def _end(module: Any) -> None:
     loop.close()
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_events_are_served_one_after_the_other_on_one_event_loop(invoke: Invoke) -> None:
     def delete(thread_id: str) -> dict[str, Any]:
         return invoke("POST", "/checkpoints/delete-thread", json.dumps({"thread_id": thread_id}).encode())
@@ -91,7 +91,6 @@ def test_events_are_served_one_after_the_other_on_one_event_loop(invoke: Invoke)
     assert json.loads(refused["body"])["status"] == 413
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_the_audit_key_is_read_from_the_secret_that_the_template_names(
     table_name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +106,6 @@ def test_the_audit_key_is_read_from_the_secret_that_the_template_names(
     assert os.environ["LANGGRAPH_GATEWAY_AUDIT_KEY"] == "k" * 32
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_an_answer_that_aws_would_drop_is_a_problem(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[MODULE], "_RESPONSE_BYTES_MAX", 100)
     assert invoke("GET", "/health")["statusCode"] == 200

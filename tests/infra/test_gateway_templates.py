@@ -91,12 +91,11 @@ def test_an_http_api_leads_to_what_agents_call_and_nothing_else_leads_there(stac
 
 
 def test_an_http_api_refuses_other_tokens_if_it_knows_the_issuer_and_otherwise_bounds_strangers() -> None:
-    stack = BEHIND_A_FIRST_DOOR
-    assert stack.properties("HttpApiAuthorizer")["JwtConfiguration"] == {
+    assert BEHIND_A_FIRST_DOOR.properties("HttpApiAuthorizer")["JwtConfiguration"] == {
         "Issuer": "https://issuer.example",
         "Audience": ["gateway", "agents"],
     }
-    routes = stack.of_type("AWS::ApiGatewayV2::Route").values()
+    routes = BEHIND_A_FIRST_DOOR.of_type("AWS::ApiGatewayV2::Route").values()
     assert {route["AuthorizationType"] for route in routes} == {"JWT"}
     assert {route["AuthorizerId"] for route in routes} == {"beside-HttpApiAuthorizer"}
     assert "HttpApiAuthorizer" not in ON_LAMBDA.resources
@@ -150,26 +149,24 @@ def test_who_waits_gives_up_after_whoever_it_waits_for_so_that_an_answer_names_t
 
 
 def test_the_load_balancer_speaks_tls_only_and_to_the_service_alone() -> None:
-    stack = ECS
-    [listener] = stack.of_type("AWS::ElasticLoadBalancingV2::Listener").values()
+    [listener] = ECS.of_type("AWS::ElasticLoadBalancingV2::Listener").values()
     assert (listener["Protocol"], listener["Port"]) == ("HTTPS", 443)
     assert "TLS13" in listener["SslPolicy"]
-    [outside] = stack.properties("LoadBalancerSecurityGroup")["SecurityGroupIngress"]
+    [outside] = ECS.properties("LoadBalancerSecurityGroup")["SecurityGroupIngress"]
     assert (outside["FromPort"], outside["ToPort"], outside["CidrIp"]) == (443, 443, "10.0.0.0/16")
-    inside = stack.properties("TaskIngress")
+    inside = ECS.properties("TaskIngress")
     assert inside["SourceSecurityGroupId"] == "LoadBalancerSecurityGroup.GroupId"
-    assert "SecurityGroupIngress" not in stack.properties("TaskSecurityGroup")
+    assert "SecurityGroupIngress" not in ECS.properties("TaskSecurityGroup")
     assert (
-        stack.properties("Service")["NetworkConfiguration"]["AwsvpcConfiguration"]["AssignPublicIp"]
+        ECS.properties("Service")["NetworkConfiguration"]["AwsvpcConfiguration"]["AssignPublicIp"]
         == "DISABLED"
     )
 
 
 def test_the_load_balancer_leads_to_what_agents_call_and_not_to_metrics() -> None:
-    stack = ECS
-    [answer] = stack.properties("Listener")["DefaultActions"]
+    [answer] = ECS.properties("Listener")["DefaultActions"]
     assert answer["FixedResponseConfig"]["StatusCode"] == "404"
-    [condition] = stack.properties("AgentsRule")["Conditions"]
+    [condition] = ECS.properties("AgentsRule")["Conditions"]
     paths = condition["PathPatternConfig"]["Values"]
     called = {"/about", *(each.path for each in ENDPOINTS)}
     assert {path for path in called if any(fnmatchcase(path, each) for each in paths)} == called
@@ -179,14 +176,13 @@ def test_the_load_balancer_leads_to_what_agents_call_and_not_to_metrics() -> Non
 
 
 def test_tasks_read_who_may_call_from_the_secret_and_from_nowhere_else() -> None:
-    stack = ECS
-    [container] = stack.properties("TaskDefinition")["ContainerDefinitions"]
+    [container] = ECS.properties("TaskDefinition")["ContainerDefinitions"]
     secrets = {each["Name"]: each["ValueFrom"] for each in container["Secrets"]}
     assert secrets == {"LANGGRAPH_GATEWAY_PRINCIPALS": PRINCIPALS_ARN}
-    [statement] = stack.properties("SecretPolicy")["PolicyDocument"]["Statement"]
+    [statement] = ECS.properties("SecretPolicy")["PolicyDocument"]["Statement"]
     assert statement["Action"] == "secretsmanager:GetSecretValue"
     assert set(statement["Resource"]) == set(secrets.values())
-    assert stack.properties("TaskRole")["ManagedPolicyArns"] == [TABLE_STACK.outputs["AgentPolicyArn"]]
+    assert ECS.properties("TaskRole")["ManagedPolicyArns"] == [TABLE_STACK.outputs["AgentPolicyArn"]]
     key = "arn:aws:kms:us-east-1:123456789012:key/secrets"
     own = stack_of(BY_ECS, PrincipalsSecretKmsKeyArn=key).properties("SecretPolicy")["PolicyDocument"][
         "Statement"

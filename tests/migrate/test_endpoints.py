@@ -41,6 +41,8 @@ from tests.migrate.threads import statuses
 from tests.support.checkpoints import store, thread_config
 from tools.engine import MOTO, Engine
 
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 # Places of writes
 
 MIXED = [("a", 1), (INTERRUPT, "asked"), ("b", 2), (RESUME, ["answer"])]
@@ -57,7 +59,6 @@ def store_writes(store_: SaverEndpoint) -> RunnableConfig:
     return config
 
 
-@pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize("kind", [each for each in OTHERS if each != "memory"])
 def test_writes_keep_their_positions(
     open_other: Callable[[str], SaverEndpoint], table: TableEndpoint, kind: str, tmp_path: Path
@@ -241,7 +242,6 @@ def test_one_connection_of_ones_own_stays_open(postgres_url: str) -> None:
 # AWS
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_what_lies_in_a_bucket_is_moved(
     amazon_table: str, engine: Engine, table: TableEndpoint, request: pytest.FixtureRequest
 ) -> None:

@@ -37,6 +37,7 @@ from langgraph.checkpoint.dynamodb.migrate.saver_endpoint import (
 from tests.migrate.threads import statuses
 from tests.support.checkpoints import checkpoint_of, store, stored_values, thread_config
 
+pytestmark = pytest.mark.engines("dynamodb-local")
 LANGGRAPHS = JsonPlusSerializer()
 KEEPING = PassthroughSerializer(LANGGRAPHS)
 VALUES: list[Any] = [
@@ -123,7 +124,6 @@ def test_only_langgraphs_serializer_is_replaced() -> None:
 # Moved
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_values_of_classes_that_cannot_be_imported_are_moved(
     make_saver: Callable[..., DynamoDBSaver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,7 +143,6 @@ def test_values_of_classes_that_cannot_be_imported_are_moved(
     assert found.pending_writes == [("task", "order", module.Order("d"))]
 
 
-@pytest.mark.engines("dynamodb-local")
 @pytest.mark.parametrize("serdes", [(Own(), None), (None, Own()), (Own(), Own())], ids=["from", "to", "both"])
 def test_a_serializer_of_ones_own_reads_and_writes_objects(
     make_saver: Callable[..., DynamoDBSaver], serdes: tuple[Any, Any]

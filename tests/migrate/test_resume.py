@@ -24,6 +24,8 @@ from tests.migrate.threads import WAITING, answer, begin, empty, statuses
 from tests.support.checkpoints import Conversation, noise, store, thread_config
 from tests.support.moving_clock import Engine
 
+pytestmark = pytest.mark.engines("dynamodb-local")
+
 
 def a_talk(saver: Any, steps: int = 1) -> Conversation:
     """A thread of so many checkpoints."""
@@ -342,7 +344,6 @@ def test_a_report_that_nobody_waits_for_ends_the_migration() -> None:
     assert 1 <= len(list(target.thread_ids())) < 20
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_versions_are_translated_alike_by_a_move_that_goes_on(table: TableEndpoint) -> None:
     begin(table.saver, ["fork"])
     target = Failing(3)
@@ -372,7 +373,6 @@ def test_a_number_of_threads_that_is_none_is_refused(parallel: Any) -> None:
 # Reading our table
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_a_checkpoint_that_is_replaced_meanwhile_is_read_again(
     table: TableEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,7 +393,6 @@ def test_a_checkpoint_that_is_replaced_meanwhile_is_read_again(
         list(table.records("thread-1", [Ref("1", "")]))
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_a_head_that_never_was_a_checkpoint_is_not_moved(
     table: TableEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,7 +407,6 @@ def test_a_head_that_never_was_a_checkpoint_is_not_moved(
     assert statuses(migrate(table, target, ["thread-1"])) == {"thread-1": Status.ABSENT}
 
 
-@pytest.mark.engines("dynamodb-local")
 def test_the_memory_for_segments_is_bounded(table: TableEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_module, "_SEGMENT_BYTES_KEPT", 10)
     store(table.saver, thread_config(), "1", {"a": noise(50_000)})
