@@ -25,7 +25,6 @@ from langgraph.store.base import InvalidNamespaceError
 from typer.testing import CliRunner
 
 from langgraph.checkpoint.dynamodb import cli
-from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from langgraph.checkpoint.dynamodb.cli import CommandError, Exit, printed
 from langgraph.checkpoint.dynamodb.cli.app import app
@@ -241,12 +240,6 @@ def test_what_names_a_place_in_a_file_stays_as_it_is() -> None:
         "agent.yaml, checkpointer.config.region_name: is unknown; there is endpoint_url"
     )
     assert str(explained(error, "threads")) == str(error)
-
-
-def test_a_key_that_is_missing_is_named_as_a_file_has_it() -> None:
-    assert "`encryption_key` and `serde` in the file" in str(
-        explained(UnreadableError("no cipher"), "threads")
-    )
 
 
 @pytest.mark.parametrize("name", ["bad name!", "ab"])

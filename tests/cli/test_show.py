@@ -170,7 +170,7 @@ def test_without_the_key_the_tree_is_shown_and_with_it_the_steps(
 ) -> None:
     store(open_own(**encrypting()), thread_config("secret"), "1", {"text": "x"})
     assert run("history", "secret").out == "1  encrypted\n"
-    assert run("show", "secret").code == 4
+    run("show", "secret").fails(4, "`encryption_key` and `serde` in the file")
     configure()
     assert run("history", "secret").out == "1  step 1, loop\n"
     assert run("show", "secret", "--json").json["values"] == {"text": "x"}

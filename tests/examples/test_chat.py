@@ -60,6 +60,16 @@ def seeded(saver: DynamoDBSaver, threads: int, users: int) -> list[str]:
     return [str(each.title) for each in sorted(own, key=lambda each: -each.last_active)]
 
 
+@asynccontextmanager
+async def opened(saver: DynamoDBSaver, user: str) -> AsyncIterator[tuple[Page, str, list[str]]]:
+    """Serve the chat, and yield a user's page in a browser, the address, and the page's errors."""
+    async with served(chat.create_app(saver)) as address, browser_or_skip() as browser:
+        page, alerts = await browser.new_page(), list[str]()
+        page.on("pageerror", lambda error: alerts.append(str(error)))
+        await page.goto(f"{address}/?user={user}")
+        yield page, address, alerts
+
+
 def rows(page: Page) -> Any:
     """Return the titles in the sidebar."""
     return page.locator("#chats .open")
@@ -73,12 +83,8 @@ async def test_a_user_s_conversations_are_in_the_sidebar(
     saver = make_saver(owner_from="user_id", on_event=events.append)
     expected = seeded(saver, threads, users)
     assert len(expected) > chat.PAGE_CHATS
-    async with served(chat.create_app(saver)) as address, browser_or_skip() as browser:
-        page = await browser.new_page()
-        alerts: list[str] = []
-        page.on("pageerror", lambda error: alerts.append(str(error)))
-        events.clear()
-        await page.goto(f"{address}/?user=user-0")
+    events.clear()
+    async with opened(saver, "user-0") as (page, _, alerts):
         shown = chat.PAGE_CHATS
         await expect(rows(page)).to_have_text(expected[:shown])
         while shown < len(expected):
@@ -87,7 +93,8 @@ async def test_a_user_s_conversations_are_in_the_sidebar(
             await expect(rows(page)).to_have_text(expected[:shown])
         await expect(page.get_by_role("button", name="More")).to_be_hidden()
         pages = -(-len(expected) // chat.PAGE_CHATS)
-        assert [(each.operation, each.requests) for each in events] == [("list_threads", 1)] * pages
+        asked = [("warm_up", 1), *[("list_threads", 1)] * pages]
+        assert [(each.operation, each.requests) for each in events] == asked
         assert alerts == []
 
 
@@ -100,11 +107,7 @@ async def say(page: Page, text: str) -> None:
 
 async def test_a_conversation_is_begun_renamed_continued_and_deleted(make_saver: MakeSaver) -> None:
     saver = make_saver(owner_from="user_id")
-    async with served(chat.create_app(saver)) as address, browser_or_skip() as browser:
-        page = await browser.new_page()
-        alerts: list[str] = []
-        page.on("pageerror", lambda error: alerts.append(str(error)))
-        await page.goto(f"{address}/?user=ada")
+    async with opened(saver, "ada") as (page, address, alerts):
         await say(page, HOSTILE)
         await page.get_by_role("button", name="New chat").click()
         await say(page, "hello")

@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import expect
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, CheckpointNotFoundError
+from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.view.page_file import page_file
 from langgraph.checkpoint.dynamodb.view.thread_view import Session
 from tests.view import story
@@ -92,8 +92,3 @@ async def test_nothing_stored_ends_the_element_that_it_is_in(saver: DynamoDBSave
 async def test_equal_parts_are_in_a_file_once(saver: DynamoDBSaver) -> None:
     page = page_file(Session(saver), story.JOURNEY, None)
     assert page.count("I look for a flight and a hotel.") <= 3
-
-
-async def test_a_thread_that_is_not_there_is_no_file(saver: DynamoDBSaver) -> None:
-    with pytest.raises(CheckpointNotFoundError, match="no checkpoint of thread 'nobody'"):
-        page_file(Session(saver), "nobody", None)
