@@ -230,12 +230,7 @@ def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
         ("expiry", {"expiry": INVALID}, "problem", "ValidationException"),
         ("recovery", {"table": PROTECTED}, "ok", "protection is on, point-in-time recovery enabled"),
         ("recovery", {}, "warning", "protection is off, point-in-time recovery enabled"),
-        (
-            "recovery",
-            {"table": PROTECTED, "recovery": "DISABLED"},
-            "warning",
-            "is on, point-in-time recovery dis",
-        ),
+        ("recovery", {"table": PROTECTED, "recovery": "DISABLED"}, "warning", "recovery disabled"),
         ("recovery", {"table": PROTECTED, "recovery": DENIED}, "unknown", "recovery unknown"),
         ("clock", {}, "unknown", "no response"),
         ("clock", {"item": refused(date=1_000_002.0)}, "ok", "2 s behind"),

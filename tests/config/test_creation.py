@@ -219,7 +219,7 @@ def _break_connections(url: str) -> None:
         ("sqlite", {"db_file": ":memory:"}, "langgraph-checkpoint-sqlite"),
         (
             "postgres",
-            {"connection_string": "postgresql://localhost/threads"},
+            {"connection_string": "postgresql:///a"},
             'langgraph-checkpoint-postgres "psycopg[binary]"',
         ),
     ],

@@ -26,6 +26,7 @@ from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from langgraph.checkpoint.dynamodb.observe import Event, Events
 
 KEY = "0123456789abcdef"
+SEALING = EncryptedSerializer.from_pycryptodome_aes(key=KEY.encode())
 
 
 def _make(**options: Any) -> DynamoDBSaver:
@@ -117,10 +118,7 @@ def test_options_of_the_serializer() -> None:
         ({"serde": "own_objects:no_such"}, "serde: it cannot be imported: module "),
         ({"serde": "own objects:x"}, "serde: it cannot be imported: invalid format"),
         ({"serde": "own_objects:_TEXT"}, "serde: names a value of type str; name an object"),
-        (
-            {"serde": {"allowed_msgpack_modules": "B"}},
-            "serde.allowed_msgpack_modules.0: string should match pattern",
-        ),
+        ({"serde": {"allowed_msgpack_modules": "B"}}, "serde.allowed_msgpack_modules.0: string should match"),
         ({"on_event": "own_objects:_TEXT"}, "on_event: names a value of type str; name an object"),
         ({"on_event": "own_objects:own_serializer"}, "on_event: is a "),
         ({"session": "own_objects:own_serializer"}, "session: is a "),
@@ -129,19 +127,10 @@ def test_options_of_the_serializer() -> None:
         ({"client_config": {"read_timeout": 3}}, "client_config: give an object, or name one as module:name"),
         ({"ttl_seconds": True}, "ttl_seconds: give a number (Seconds after which"),
         ({"ttl_seconds": 40_000_000_000}, "ttl_seconds: input should be less than or equal to 31622400000"),
-        (
-            {"endpoint_url": "http://ada:hunter2@127.0.0.1:1"},
-            "endpoint_url: has a user or a password in it; remove them",
-        ),
+        ({"endpoint_url": "http://ada:hunter2@127.0.0.1:1"}, "endpoint_url: has a user or a password in it"),
         ({"owner_key": {"environment": "ABSENT"}}, "owner_key: names the environment variable ABSENT"),
         ({"encryption_key": {}}, "encryption_key: give exactly one of environment, file and secret_arn"),
-        (
-            {
-                "encryption_key": {"environment": "K"},
-                "serde": EncryptedSerializer.from_pycryptodome_aes(key=b"0" * 16),
-            },
-            "encryption_key: has no effect on a serde that encrypts already; give one of the two",
-        ),
+        ({"encryption_key": {"environment": "K"}, "serde": SEALING}, "encryption_key: has no effect on a"),
     ],
 )
 def test_options_that_cannot_be_used(options: dict[str, Any], says: str) -> None:
@@ -174,8 +163,7 @@ def _key(**where: str) -> EncryptedSerializer:
 
 
 def _has_the_key(serde: EncryptedSerializer) -> bool:
-    sealed = EncryptedSerializer.from_pycryptodome_aes(key=KEY.encode()).dumps_typed("a value")
-    return bool(serde.loads_typed(sealed) == "a value")
+    return bool(serde.loads_typed(SEALING.dumps_typed("a value")) == "a value")
 
 
 def test_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,10 +205,7 @@ def test_a_secret_that_is_not_there(secrets: Any) -> None:
     ("where", "says"),
     [
         ({"environment": "NO_SUCH_KEY"}, "names the environment variable NO_SUCH_KEY, which is not set"),
-        (
-            {"file": "/no/such/key"},
-            "names the file /no/such/key, which cannot be read: No such file or directory",
-        ),
+        ({"file": "/none"}, "names the file /none, which cannot be read: No such file or directory"),
         ({"environment": "SHORT"}, "names a key of 7 bytes (text); a key for AES has 16, 24 or 32"),
         ({"environment": "SHORT", "encoding": "hex"}, "names something that is not hex"),
         ({"environment": "SHORT", "encoding": "base64"}, "names something that is not base64"),

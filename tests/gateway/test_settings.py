@@ -124,10 +124,7 @@ def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
         ("{principals: '{'}", "gateway.principals: give a mapping, or one as JSON or YAML"),
         ("{principals: [1]}", "gateway.principals: must be a mapping"),
         ("{principals: {bearer: {a: {sha256: [hush]}}}}", "gateway.principals.bearer.a.sha256.0: "),
-        (
-            "{principals: {bearer: {a: {sha256: []}}}}",
-            "gateway.principals.bearer.a.sha256: value should have",
-        ),
+        ("{principals: {bearer: {a: {sha256: []}}}}", "gateway.principals.bearer.a.sha256: value should"),
         ("{principals: {bearer: {a: {tenant: 'a/', sha256: x}}}}", "gateway.principals.bearer.a.tenant: "),
         ("{principals: {bearer: {a: {rights: all, sha256: x}}}}", "gateway.principals.bearer.a.rights.0: "),
         ("{principals: {jwt: {jwks_url: 'http://x'}}}", "gateway.principals.jwt.jwks_url: "),
