@@ -116,10 +116,7 @@ async def saver(
     session = credentials.session()
     signed.watch(session.events)
     saver = DynamoDBSaver(
-        table_name,
-        endpoint_url=engine.endpoint_url,
-        region_name=engine.region_name,
-        session=session,
+        table_name, endpoint_url=engine.endpoint_url, region_name=engine.region_name, session=session
     )
     native = await asyncio.to_thread(saver.transport.async_client)
     signed.watch(native.meta.events)

@@ -97,10 +97,7 @@ def test_a_prefix_keeps_caches_apart(make_cache: MakeCache, client: Any, table_n
 
 
 def test_what_cannot_be_cached_is_a_miss_with_a_line(
-    make_cache: MakeCache,
-    client: Any,
-    table_name: str,
-    caplog: pytest.LogCaptureFixture,
+    make_cache: MakeCache, client: Any, table_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache = make_cache()
     cache.set(
@@ -158,10 +155,7 @@ async def test_a_table_that_cannot_be_reached_fails_no_run(
 
 
 def test_encrypted_values_show_nothing(
-    make_cache: MakeCache,
-    client: Any,
-    table_name: str,
-    caplog: pytest.LogCaptureFixture,
+    make_cache: MakeCache, client: Any, table_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither a value, nor an input: LangGraph's keys are hashes of these, which anybody can make too."""
     key_of_input = (

@@ -164,11 +164,7 @@ def test_what_is_encrypted_shows_in_no_attribute_and_ids_show_in_theirs(
     """And memories and cached nodes have the attributes of the code. What repeats compresses, so marks look random."""
     pytest.importorskip("numpy", reason="numpy, of the extra `vectors`, is not installed here")
     secret, known = "zX7qLmP0vRtY3kWc9sHf", "bN4gJ8dTe6QaU1iOp2Ky"
-    options: Any = {
-        "endpoint_url": engine.endpoint_url,
-        "session": sessions["session"],
-        "serde": serde,
-    }
+    options: Any = {"endpoint_url": engine.endpoint_url, "session": sessions["session"], "serde": serde}
     digests: Any = {**options, "owner_key": b"0123456789abcdef"}
     with DynamoDBSaver(table_name, owner_from="user_id", ttl_seconds=60, **digests) as saver:
         for parent, name in ((None, known), (known, f"{known}-2")):

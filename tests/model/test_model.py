@@ -47,10 +47,7 @@ FOUND_BY: Sequence[tuple[Mutation, Configuration]] = (
     (mutants.put_does_not_confirm, Configuration(("fork", "prune"))),
     (mutants.no_reread, Configuration(("fork", "prune"))),
     (mutants.writes_reuse_across_epochs, Configuration(("writes", "delete", "put again"))),
-    (
-        mutants.anybody_releases,
-        Configuration(("prune", "prune"), jumps=CLAIM_PASSES, jumps_anywhere=True),
-    ),
+    (mutants.anybody_releases, Configuration(("prune", "prune"), jumps=CLAIM_PASSES, jumps_anywhere=True)),
     (
         mutants.what_took_a_heads_place_is_not_kept,
         Configuration(("put again", "prune"), jumps=HOUR_PASSES, jumps_anywhere=True),

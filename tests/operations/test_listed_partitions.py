@@ -15,9 +15,7 @@ def test_a_partition_is_listed_once_an_hour_under_the_mark_of_its_list(harness: 
     table, listed = harness.process().storage.table, dict[str, float]()
 
     def put(*partitions: str) -> None:
-        harness.run(
-            ensure_listed(table, "%M#", partitions, lambda pk: key(pk, "R"), listed, harness.now),
-        )
+        harness.run(ensure_listed(table, "%M#", partitions, lambda pk: key(pk, "R"), listed, harness.now))
 
     put("a/%M#", "b/%M#", "a/%M#")
     begun = harness.now

@@ -74,9 +74,7 @@ def test_what_a_step_left_alone_is_not_serialized_again(is_given: bool) -> None:
 
     harness = Harness()
     storage = harness.process(codec=Codec(Noting())).storage
-    harness.run(
-        put(storage, thread_config(THREAD), checkpoint_of("1", {"big": BIG}), {}, {"big": 1}),
-    )
+    harness.run(put(storage, thread_config(THREAD), checkpoint_of("1", {"big": BIG}), {}, {"big": 1}))
     child = checkpoint_of("2", {"big": BIG, "x": "new"})
     if not is_given:
         del child["channel_values"]["big"]

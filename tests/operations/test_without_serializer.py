@@ -55,10 +55,7 @@ def test_a_copy_never_calls_the_serializer(kind: str, metadata: str) -> None:
     thread = threads()[kind]
     thread = thread if metadata == "own" else _with_hostile_metadata(thread, metadata)
     harness = loaded(thread)
-    run(
-        harness,
-        lambda storage: copy_thread(replace(storage, codec=REFUSING), thread.thread_id, "copy"),
-    )
+    run(harness, lambda storage: copy_thread(replace(storage, codec=REFUSING), thread.thread_id, "copy"))
     copied = [each for each in harness.model.items() if each["PK"]["S"].startswith("copy#")]
     assert len([each for each in copied if items.BODY in each]) == len(thread.heads)
 

@@ -448,11 +448,7 @@ def test_random_operations_equal_in_memory(
 
 
 def compare(
-    make: MakeSaver,
-    client: DynamoDBClient,
-    table_name: str,
-    loop: asyncio.AbstractEventLoop,
-    variant: str,
+    make: MakeSaver, client: DynamoDBClient, table_name: str, loop: asyncio.AbstractEventLoop, variant: str
 ) -> None:
     """Run random sequences of operations on savers, and compare each result with that of InMemorySaver.
 

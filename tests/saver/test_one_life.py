@@ -78,9 +78,7 @@ def chat(saver: Saver, during: Callable[[], None] = lambda: None) -> Graph:
     whole.add_node("chat", lambda state: {"log": [f"hears {state['ask']}"]})
     whole.add_node("specialist", specialist.compile(checkpointer=True))
     whole.add_conditional_edges(
-        START,
-        lambda state: "specialist" if state["ask"].startswith("!") else "chat",
-        ["chat", "specialist"],
+        START, lambda state: "specialist" if state["ask"].startswith("!") else "chat", ["chat", "specialist"]
     )
     return whole.compile(checkpointer=saver)
 

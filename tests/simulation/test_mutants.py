@@ -7,12 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.simulation.mutants import (
-    Mutation,
-    head_first,
-    no_reread,
-    put_does_not_confirm,
-)
+from tests.simulation.mutants import Mutation, head_first, no_reread, put_does_not_confirm
 from tests.simulation.scenarios import prepared, race
 from tests.simulation.schedule import Choices, every_schedule
 from tests.simulation.simulator import Faults
@@ -54,11 +49,7 @@ CATCHERS: Mapping[Mutation, Runs] = {
 }
 
 
-@pytest.mark.parametrize(
-    "mutation",
-    CATCHERS,
-    ids=lambda mutation: mutation.__name__,
-)
+@pytest.mark.parametrize("mutation", CATCHERS, ids=lambda mutation: mutation.__name__)
 def test_a_mutant_is_caught(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The saver passes as many runs as it took to catch the mutant, and the mutant does not."""
     runs = CATCHERS[mutation]

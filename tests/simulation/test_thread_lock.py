@@ -13,11 +13,7 @@ from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
-from langgraph.checkpoint.dynamodb._operations.thread_lock import (
-    TableHolder,
-    acquire,
-    hold_on,
-)
+from langgraph.checkpoint.dynamodb._operations.thread_lock import TableHolder, acquire, hold_on
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage

@@ -47,15 +47,7 @@ from tests.simulation.history import (
 )
 from tests.simulation.savers import TableSaver
 from tests.simulation.schedule import Choices
-from tests.simulation.simulator import (
-    FAIR,
-    MEMORY_BYTES,
-    Actor,
-    Faults,
-    Process,
-    Simulator,
-    keys_of,
-)
+from tests.simulation.simulator import FAIR, MEMORY_BYTES, Actor, Faults, Process, Simulator, keys_of
 from tests.simulation.snapshot import Snapshot
 from tests.support.checkpoints import checkpoint_of, thread_config
 

@@ -250,9 +250,7 @@ def test_a_value_is_as_deep_as_it_can_be_read_again_or_refused(
     assert keys(store.search(("a",), filter={"a": {"$ne": 1}})) == ["deep"]
 
 
-def test_a_value_that_needs_pickle_is_refused_since_no_store_reads_pickle(
-    make_store: MakeStore,
-) -> None:
+def test_a_value_that_needs_pickle_is_refused_since_no_store_reads_pickle(make_store: MakeStore) -> None:
     store = make_store(serde=JsonPlusSerializer(pickle_fallback=True))
     with pytest.raises(CheckpointSerializationError, match=r"value of memory 'k' .*64 bits"):
         store.put(("a",), "k", {"n": 2**70})
@@ -407,9 +405,7 @@ def test_a_ttl_ends_and_a_read_renews_it(make_store: MakeStore) -> None:
     assert not alive(store)
 
 
-def test_the_longest_ttl_of_a_memory_is_renewed_and_exported(
-    make_store: MakeStore,
-) -> None:
+def test_the_longest_ttl_of_a_memory_is_renewed_and_exported(make_store: MakeStore) -> None:
     store = make_store()
     store.put(NAMESPACE, "k", {"n": 1}, ttl=527_040_000)
     assert store.get(NAMESPACE, "k") is not None
@@ -443,11 +439,7 @@ def test_what_operations_cost(watched: DynamoDBStore, traffic: Traffic) -> None:
         call()
         return traffic.operations
 
-    assert sent(lambda: watched.put(NAMESPACE, "k", {"n": 1})) == [
-        "PutItem",
-        "UpdateItem",
-        "GetItem",
-    ]
+    assert sent(lambda: watched.put(NAMESPACE, "k", {"n": 1})) == ["PutItem", "UpdateItem", "GetItem"]
     assert sent(lambda: watched.put(NAMESPACE, "k", {"n": 2})) == ["UpdateItem", "GetItem"]
     assert sent(lambda: watched.get(NAMESPACE, "k")) == ["GetItem"]
     assert (
@@ -580,9 +572,7 @@ def test_a_record_with_an_expiry_or_a_ttl_alone_expires(
     assert store.get(NAMESPACE, "expiry") is not None
 
 
-def test_there_is_no_sweeper_to_start_since_dynamodb_sweeps(
-    make_store: MakeStore,
-) -> None:
+def test_there_is_no_sweeper_to_start_since_dynamodb_sweeps(make_store: MakeStore) -> None:
     store = make_store(ttl={"default_ttl": 1, "sweep_interval_minutes": 1})
     assert store.start_ttl_sweeper().done()
     assert store.stop_ttl_sweeper(timeout=1) is True

@@ -84,9 +84,7 @@ def test_pages_are_those_of_one_search(paged: TableStore, options: dict[str, Any
         assert [key for page in pages_of(paged, limit, **options) for key in page] == whole
 
 
-def test_a_put_of_another_process_between_two_pages_moves_nothing(
-    make_store: MakeStore,
-) -> None:
+def test_a_put_of_another_process_between_two_pages_moves_nothing(make_store: MakeStore) -> None:
     store, other = make_store(), make_store()
     fill(store, 30)
     whole = [each.key for each in store.search(FILES, limit=100)]

@@ -147,9 +147,7 @@ def test_paths_are_a_list_since_the_letters_of_a_text_name_nothing(
     assert indexed.get(NAMESPACE, "k") is None
 
 
-def test_vectors_of_another_model_are_named_with_their_remedy(
-    make_store: MakeStore,
-) -> None:
+def test_vectors_of_another_model_are_named_with_their_remedy(make_store: MakeStore) -> None:
     def with_dims(dims: int) -> DynamoDBStore:
         return make_store(index={"dims": dims, "embed": lambda texts: [[1.0] * dims for _ in texts]})
 

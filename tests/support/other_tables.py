@@ -14,10 +14,7 @@ OTHER_NAMES = {
     "another sort key": [("PK", "S"), ("sort", "S")],
     "no sort key": [("PK", "S")],
 }
-OTHER_TYPES = {
-    "numbers": [("PK", "N"), ("SK", "N")],
-    "a number as sort key": [("PK", "S"), ("SK", "N")],
-}
+OTHER_TYPES = {"numbers": [("PK", "N"), ("SK", "N")], "a number as sort key": [("PK", "S"), ("SK", "N")]}
 
 
 def new_table_name() -> str:

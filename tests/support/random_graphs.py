@@ -95,12 +95,7 @@ def random_part(
                 ],
             )
         )
-    return Part(
-        name,
-        is_stateful=is_stateful,
-        layers=layers,
-        loops=choices.pick(4) == 0,
-    )
+    return Part(name, is_stateful=is_stateful, layers=layers, loops=choices.pick(4) == 0)
 
 
 def _union(state: list[str], more: list[str]) -> list[str]:
