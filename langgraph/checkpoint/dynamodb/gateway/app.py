@@ -48,6 +48,12 @@ from .serving import Principal, Reach, Serving, check_all, check_right, served
 _PIECE_BYTES = 64 << 10
 # The response as it is, and as the server has it in its buffers.
 _TIMES_A_RESPONSE = 2
+# How long the outcome of a check of the table counts.
+_KEPT_SECONDS = 1
+# A load balancer waits no longer; the saver itself would retry for a minute.
+_RESPONSE_SECONDS = 4
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -102,13 +108,6 @@ class Admission:
             await checkpoint()
 
         return timed_send
-
-
-logger = logging.getLogger(__name__)
-
-_KEPT_SECONDS = 1
-# A load balancer waits no longer; the saver itself would retry for a minute.
-_RESPONSE_SECONDS = 4
 
 
 class Readiness:

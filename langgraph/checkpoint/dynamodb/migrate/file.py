@@ -28,6 +28,8 @@ FORMAT = "langgraph-thread"
 _PIECE_DIGITS = 32
 # How many pieces stay cached for the next checkpoint, which has most of them.
 _PIECES_KEPT = 4096
+
+
 # Export
 
 

@@ -30,6 +30,8 @@ Records: TypeAlias = Iterator[dict[str, Any]]
 FORMAT = "langgraph-memories"
 _POSTGRES = ("postgresql", "postgres")
 _PAGE_MEMORIES = 500
+
+
 # Sources
 
 
