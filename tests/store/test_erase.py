@@ -1,4 +1,4 @@
-"""`delete_namespace` where what is stored is damaged."""
+"""`delete_namespace` where what is stored is damaged, and what requests that arrive late bring back of it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._runtime.steps import Call
 from langgraph.store.dynamodb.erase import remove_under
 from langgraph.store.dynamodb.keys import address_of
-from langgraph.store.dynamodb.put import NewMemory, put_all
+from langgraph.store.dynamodb.put import NewMemory, Times, put_all
 from langgraph.store.dynamodb.reads import get
 from tests.store.conftest import storage_of
 from tests.support.checkpoints import noise
@@ -16,6 +17,7 @@ from tests.support.harness import Harness
 
 NAMESPACE = ("memories", "ada")
 KEYS = ("drink", "food", "sleep")
+FOOD = address_of(NAMESPACE, "food")
 # Too large for an item, so there are segments.
 LARGE = 200_000
 
@@ -63,14 +65,49 @@ def test_a_damaged_memory_keeps_nothing_from_being_erased(
     assert harness.run(remove_under(storage_of(harness), NAMESPACE, is_erasure=True)) == 0
 
 
+def _stores(call: Call) -> bool:
+    """Tell whether a request commits a memory, or deletes it."""
+    return call.method == "update_item"
+
+
+def _committed(harness: Harness, new: NewMemory) -> Call:
+    """Store a memory; return the request that has committed it, which may arrive again."""
+    run = harness.begin(put_all(storage_of(harness), [new], [[]]))
+    [commit] = run.until(_stores)
+    run.finish()
+    return commit
+
+
+def _value(harness: Harness) -> Any:
+    [found] = harness.run(get(storage_of(harness), [FOOD]))
+    return None if found is None else found.value
+
+
 def test_no_late_request_brings_back_a_damaged_memory_that_was_erased() -> None:
     harness = Harness()
-    item = stored_in(harness, 10)
-    storage, address = storage_of(harness), address_of(NAMESPACE, "food")
-    value = {"text": "late"}
-    late = harness.begin(put_all(storage, [NewMemory(address, value)], [[]]))
-    (commit,) = late.until(lambda call: call.method == "update_item")
+    late = _committed(harness, NewMemory(FOOD, {"text": "late"}))
+    [item] = [each for each in harness.model.items() if each["SK"]["S"] == FOOD.sk]
     harness.change(item, revision=None)
     harness.run(remove_under(storage_of(harness), NAMESPACE, is_erasure=True))
-    harness.answer(commit)
-    assert harness.run(get(storage_of(harness), [address])) == [None]
+    harness.answer(late)
+    assert _value(harness) is None
+
+
+@pytest.mark.parametrize("is_erased", [True, False], ids=["erased", "expired"])
+def test_no_late_request_replaces_a_memory_that_was_imported_since(*, is_erased: bool) -> None:
+    harness = Harness()
+    began_us = int(harness.now * 1_000_000)
+    late = _committed(harness, NewMemory(FOOD, {"text": "late"}, ttl_seconds=None if is_erased else 60))
+    harness.now += 70
+    if is_erased:
+        harness.run(remove_under(storage_of(harness), NAMESPACE, is_erasure=True))
+    backup = NewMemory(FOOD, {"text": "of a backup"}, times=Times(began_us - 9, began_us - 9, None))
+    again = _committed(harness, backup)
+    harness.answer(late)
+    assert _value(harness) == {"text": "of a backup"}
+    # Nor does the import itself come back, however old its record is.
+    harness.run(remove_under(storage_of(harness), NAMESPACE, is_erasure=True))
+    harness.answer(again)
+    assert _value(harness) is None
+    _committed(harness, NewMemory(FOOD, {"text": "new"}))
+    assert _value(harness) == {"text": "new"}

@@ -115,6 +115,24 @@ def test_a_value_with_parts_is_not_committed_over_a_deletion_since(
     assert _applied(_put(LASTING, seen, OLD), there) is not None
 
 
+@pytest.mark.parametrize("make", [_put, _bury])
+def test_a_change_of_before_an_import_comes_too_late(make: Any) -> None:
+    record: dict[str, Any] = {"now_us": 60, "created_us": 7}
+    for there, seen in ((LIVES, None), (EXPIRED, EXPIRED), (TOMBSTONE, TOMBSTONE)):
+        imported = _applied(_put(seen=seen, **record), there)
+        assert imported is not None
+        assert (imported["updated_us"], imported["buried_us"]) == ({"N": "60"}, {"N": str(LATE_US)})
+        assert _applied(make(), imported) is None
+        # One that has met it is later. So is another record.
+        assert memory_items.changed_us(imported) == LATE_US
+        assert _applied(_put(now_us=LATE_US + 1), imported) is not None
+        assert _applied(_put(now_us=61, created_us=7), imported) is not None
+    ahead = {**TOMBSTONE, "updated_us": {"N": str(LATE_US + 9)}}
+    imported = _applied(_put(seen=ahead, **record), ahead)
+    assert imported is not None
+    assert imported["buried_us"] == {"N": str(LATE_US + 9)}
+
+
 def test_a_change_leaves_what_it_says_and_nothing_of_the_old_value() -> None:
     stored = _applied(_put(LASTING), LIVES)
     assert stored is not None

@@ -52,3 +52,5 @@ def test_a_memory_whose_clock_was_ahead_is_replaced_at_the_second_attempt() -> N
 def test_a_memory_lives_for_all_of_its_ttl() -> None:
     assert expiry(60, 100.2) == 161
     assert ttl_seconds(1.51) == 91
+    assert ttl_seconds(1e-9) == 1
+    assert all(ttl_seconds(each / 60) == each for each in range(1, 1000))

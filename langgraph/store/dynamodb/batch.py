@@ -117,7 +117,8 @@ def ttl_seconds(minutes: Any) -> int | None:
             f"ttl is {minutes!r}; give a number of minutes above 0, at most {_TTL_MINUTES_MAX:,}, or None to keep it"
             " for ever"
         )
-    return math.ceil(minutes * 60)
+    # Minutes that are seconds by 60 may be a little more than these, and each export would add one.
+    return max(1, math.ceil(round(minutes * 60, 6)))
 
 
 def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Search:

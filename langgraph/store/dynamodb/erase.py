@@ -122,7 +122,7 @@ def _remove_intact(storage: StoreStorage, item: Item) -> Op[bool]:
     is_tombstone = items.SHOWN_UNTIL in item
     if is_tombstone and (items.expires_at(item) or 0) > now:
         return False
-    if memory_items.updated_us(item) <= (now - TOMBSTONE_SECONDS) * 1_000_000:
+    if memory_items.changed_us(item) <= (now - TOMBSTONE_SECONDS) * 1_000_000:
         change = memory_items.remove_revision(memory_items.revision_of(item))
         if (yield from storage.table.try_delete(items.key_of(item), change)) is None:
             yield from remove(storage, (yield from belongings(storage, item)))

@@ -10,7 +10,8 @@ there, and the change is made again, later than that.
 
 An erasure also removes segments and vectors that no memory names yet. A put may be about to name them, so the erasure
 first leaves a tombstone. A value with segments or vectors is not committed if its memory was deleted since they were
-stored: `buried_us` says when that was last, and outlives the tombstone.
+stored: `buried_us` says when that was last, and outlives the tombstone. It also says when a memory was imported, whose
+own time is that of its record: what was stored before the import is older than it all the same.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ _NAMES = {
 }
 _PLACEHOLDER = re.compile(r"#\w+")
 _LATER = "(attribute_not_exists(#updated) OR #updated < :now)"
+_UNBURIED = "(attribute_not_exists(#buried) OR #buried < :now)"
 _EXPIRED = "(#expiry <= :seconds OR attribute_exists(#ends))"
 # The answer of a change may be lost, and with it the old item. An attribute of the new one says what it was.
 _REPLACED = "#replaced = if_not_exists(#revision, :none)"
@@ -126,6 +128,11 @@ def replaced_revision(item: Item) -> str | None:
 def updated_us(item: Item) -> int:
     """Return when a memory or a tombstone was stored, in epoch microseconds."""
     return _required(item, "updated_us")
+
+
+def changed_us(item: Item) -> int:
+    """Return the time that a change of an item has to be later than, in epoch microseconds."""
+    return max(updated_us(item), items.number(item, "buried_us") or 0)
 
 
 def vectors_of(item: Item) -> int:
@@ -235,10 +242,14 @@ def put_value(
     }
     sets = ["#v = :v", "#value = :value", "#revision = :revision", "#updated = :now", _REPLACED]
     sets += [f"{name} = {value}" for name, (value, each) in optional.items() if each is not None]
-    condition, is_new = _replaceable(now, values, seen, expected, has_parts=new.has_parts)
+    condition, is_new = _replaceable(
+        now, values, seen, expected, has_parts=new.has_parts, is_import=created_us is not None
+    )
     if created_us is not None:
+        # What was stored until now may be newer than the record, and arrive again.
+        values[":imported"] = _number(max(int(now * 1_000_000), changed_us(seen) if seen else 0))
         values[":created"] = _number(created_us)
-        sets.append("#created = :created")
+        sets += ["#created = :created", "#buried = :imported"]
     else:
         sets.append("#created = :now" if is_new else "#created = if_not_exists(#created, :now)")
     expression = f"SET {', '.join(sets)} REMOVE {', '.join([*removed, '#ends'])}"
@@ -257,7 +268,7 @@ def bury(
         ":none": _NONE,
     }
     sets = f"#revision = :revision, #updated = :now, #buried = :now, #expiry = :expiry, #ends = :never, {_REPLACED}"
-    condition, _ = _replaceable(now, values, seen, expected, has_parts=False)
+    condition, _ = _replaceable(now, values, seen, expected, has_parts=False, is_import=False)
     return _change(f"SET {sets} REMOVE #v, #value, #created, #ttl, #parts, #vectors", condition, values)
 
 
@@ -277,7 +288,13 @@ def _unburied(now: float, values: dict[str, Any], seen: Item) -> str:
 
 
 def _replaceable(
-    now: float, values: dict[str, Any], seen: Item, expected: Expected | None, *, has_parts: bool
+    now: float,
+    values: dict[str, Any],
+    seen: Item,
+    expected: Expected | None,
+    *,
+    has_parts: bool,
+    is_import: bool,
 ) -> tuple[str, bool]:
     """Return the condition of a change, and whether nothing that lives is there if it holds."""
     seconds = int(now)
@@ -290,6 +307,8 @@ def _replaceable(
         values[":expected"] = {"S": revision_of(seen)}
         return f"#revision = :expected AND {_EXPIRED}", True
     unburied = _unburied(now, values, seen) if has_parts else ""
+    if not is_import:
+        unburied += f" AND {_UNBURIED}"
     if expected is not None:
         return f"attribute_not_exists(#updated) OR ({_EXPIRED} AND #updated < :now{unburied})", True
     return f"{_LATER} AND {_LIVE}{unburied}", False

@@ -215,7 +215,7 @@ def _change(new: NewMemory, upload: Upload, now: float, seen: Item) -> Change:
     times = new.times
     now_us = int(now * 1_000_000) if times is None else times.updated_us
     if seen and times is None:
-        now_us = max(now_us, memory_items.updated_us(seen) + 1)
+        now_us = max(now_us, memory_items.changed_us(seen) + 1)
     if upload.memory is None:
         kept_seconds = new.kept_seconds or memory_items.TOMBSTONE_SECONDS
         return memory_items.bury(
