@@ -65,6 +65,23 @@ def test_a_damaged_memory_keeps_nothing_from_being_erased(
     assert harness.run(remove_under(storage_of(harness), NAMESPACE, is_erasure=True)) == 0
 
 
+@pytest.mark.parametrize(
+    "damage", [{"part_of": None}, {"part_of": {"S": "x"}}, {"created_at": {"S": "now"}}], ids=str
+)
+def test_a_damaged_segment_goes_with_the_whole_partition(damage: dict[str, Any]) -> None:
+    harness = Harness()
+    stored_in(harness, LARGE)
+    segment = next(each for each in harness.model.items() if each["SK"]["S"].startswith("S#"))
+    harness.change(segment, **damage)
+    # It may be of another namespace of the partition, and memories may need it.
+    harness.run(remove_under(storage_of(harness), (*NAMESPACE, "trips"), is_erasure=True))
+    assert segment["SK"]["S"] in texts_in(harness)
+    assert harness.run(remove_under(storage_of(harness), NAMESPACE, is_erasure=False)) == 0
+    assert segment["SK"]["S"] in texts_in(harness)
+    assert harness.run(remove_under(storage_of(harness), NAMESPACE, is_erasure=True)) == 3
+    assert texts_in(harness) == []
+
+
 def _stores(call: Call) -> bool:
     """Tell whether a request commits a memory, or deletes it."""
     return call.method == "update_item"

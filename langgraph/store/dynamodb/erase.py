@@ -27,6 +27,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 from . import memory_items
 from .keys import (
     MEMORIES,
+    PARTITION_LABELS,
     VECTORS,
     Address,
     parse_address,
@@ -96,7 +97,7 @@ def remove_part(
             removed += sum((yield from gather([remove_one(storage, item) for item in page])))
             if page and storage.clock() >= until:
                 return removed, parse_address(page[-1])
-        left = yield from _leftovers(storage, pk, namespace)
+        left = yield from _leftovers(storage, pk, namespace, is_erasure=is_erasure)
         yield from _remove_leftovers(storage, left, is_erasure=is_erasure)
         # An erasure removes every entry, also one of a process whose clock is ahead.
         age_seconds = -LEFTOVER_SECONDS if is_erasure else LEFTOVER_SECONDS
@@ -163,7 +164,9 @@ class _Leftover:
     created_at: int
 
 
-def _leftovers(storage: StoreStorage, pk: str, namespace: Sequence[str]) -> Op[list[_Leftover]]:
+def _leftovers(
+    storage: StoreStorage, pk: str, namespace: Sequence[str], *, is_erasure: bool
+) -> Op[list[_Leftover]]:
     """Read the segments and vectors under a namespace that no memory names."""
     prefix = path_prefix(MEMORIES, namespace)
     attributes = (PARTITION_KEY, SORT_KEY, items.CREATED_AT, memory_items.PART_OF)
@@ -171,22 +174,38 @@ def _leftovers(storage: StoreStorage, pk: str, namespace: Sequence[str]) -> Op[l
     parts = yield from gather(
         [storage.table.query_all(Query(pk, prefix=each, attributes=attributes)) for each in kinds]
     )
-    found = [(each, *_owner(each)) for kind in parts for each in kind]
+    read = [(each, _owner(each)) for kind in parts for each in kind]
+    found = [(part, *owner) for part, owner in read if owner is not None]
     # After the parts: a memory that is committed meanwhile names them.
     query = Query(pk, prefix=prefix, attributes=(PARTITION_KEY, SORT_KEY, memory_items.REVISION))
     memories = (yield from storage.table.query_all(query)) if found else []
     named = {(items.sort_key(each), memory_items.revision_of(each)) for each in memories}
-    return [
-        _Leftover(items.key_of(part), items.key(pk, sk), items.number(part, items.CREATED_AT) or 0)
-        for part, sk, revision in found
+    left = [
+        _Leftover(items.key_of(part), items.key(pk, sk), created_at)
+        for part, sk, revision, created_at in found
         if sk.startswith(prefix) and (sk, revision) not in named
     ]
+    # What is damaged may be of any memory of the partition, so only an erasure of all of them removes it.
+    if is_erasure and len(namespace) <= PARTITION_LABELS:
+        left += [
+            _Leftover(items.key_of(part), items.key_of(part), 0) for part, owner in read if owner is None
+        ]
+    return left
 
 
-def _owner(part: Item) -> tuple[str, str]:
-    """Return the sort key of the memory that a segment or a vector belongs to, and its revision."""
-    said = items.text(part, memory_items.PART_OF)
-    return parse_vector(part) if said is None else parse_part_of(part, said)
+def _owner(part: Item) -> tuple[str, str, int] | None:
+    """Return the sort key of the memory that a segment or a vector belongs to, its revision, and when it was stored.
+
+    Returns:
+        `None` if the segment or vector is damaged: it keeps no other from being removed.
+    """
+    try:
+        said = items.text(part, memory_items.PART_OF)
+        sk, revision = parse_vector(part) if said is None else parse_part_of(part, said)
+        return sk, revision, items.number(part, items.CREATED_AT) or 0
+    except CheckpointCorruptionError as error:
+        logger.warning("A part of a memory is damaged: %s", error)
+        return None
 
 
 def _remove_leftovers(storage: StoreStorage, left: Sequence[_Leftover], *, is_erasure: bool) -> Op[None]:
