@@ -66,18 +66,9 @@ def test_help_is_complete(name: str, run_at: Run) -> None:
 
 
 def test_what_changes_something_can_be_tried_dry_and_agreed_to() -> None:
-    changing = {
-        "import",
-        "copy",
-        "prune",
-        "delete",
-        "migrate",
-        "directory",
-        "memories delete",
-        "memories import",
-    }
+    threads = ("import", "copy", "prune", "delete", "migrate", "directory")
     options = {
         name: {each for one in command.params for each in one.opts} for name, command in COMMANDS.items()
     }
-    for name in changing:
+    for name in (*threads, "memories delete", "memories import"):
         assert {"--yes", "--dry-run"} <= options[name]

@@ -260,11 +260,7 @@ def test_a_thread_is_not_copied_to_itself(
     before = all_items(client, shared)
     arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{shared}"
     both = f"source and target are both thread {threads[0]!r}"
-    for options, says in (
-        ((), both),
-        (("--from", shared), both),
-        (("--from", arn), "both tables by their ARNs"),
-    ):
+    for options, says in (((), both), (("--from", shared), both), (("--from", arn), "tables by their ARNs")):
         run("copy", threads[0], threads[0], "--yes", *options, *dry).fails(Exit.USAGE, says)
     assert all_items(client, shared) == before
 

@@ -41,11 +41,7 @@ pytestmark = pytest.mark.engines("dynamodb-local")
 THREAD: Any = {"configurable": {"thread_id": "thread-1"}}
 ADA = ("memories", "ada")
 Section = Mapping[str, Any]
-CREATE: Mapping[str, Any] = {
-    "checkpointer": create_checkpointer,
-    "store": create_store,
-    "cache": create_cache,
-}
+CREATE: Any = {"checkpointer": create_checkpointer, "store": create_store, "cache": create_cache}
 # What each type makes for blocking and for async code.
 MADE: Mapping[tuple[str, str], tuple[type[Any], type[Any]]] = {
     ("checkpointer", "memory"): (InMemorySaver, InMemorySaver),

@@ -54,10 +54,8 @@ def test_the_other_tables() -> None:
 
 def test_the_agent_server_is_configured_as_in_its_test() -> None:
     tested = ROOT / "tests" / "agent_server" / "langgraph.json"
-    documented, found = (
-        json.loads(blocks(DOCUMENT, "json")[0]),
-        json.loads(tested.read_text(encoding="utf-8")),
-    )
+    documented = json.loads(blocks(DOCUMENT, "json")[0])
+    found = json.loads(tested.read_text(encoding="utf-8"))
     # The test has another graph as well.
     found["graphs"] = {name: found["graphs"][name] for name in documented["graphs"]}
     assert documented == found

@@ -40,11 +40,8 @@ def task(engine: Engine, table_name: str) -> Iterator[tuple[str, subprocess.Pope
     assert {each["Name"] for each in CONTAINER["Secrets"]} == SECRETS.keys()
     variables = {each["Name"]: each["Value"] for each in CONTAINER["Environment"]}
     variables["LANGGRAPH_CHECKPOINTER_CONFIG__TABLE_NAME"] = table_name
-    with gateway_process(*words, env={**engine.environment(), **variables, **SECRETS}) as (
-        address,
-        process,
-        _,
-    ):
+    env = {**engine.environment(), **variables, **SECRETS}
+    with gateway_process(*words, env=env) as (address, process, _):
         yield address, process
 
 

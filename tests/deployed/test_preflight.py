@@ -111,8 +111,6 @@ def test_a_new_account_has_no_concurrency_to_reserve(monkeypatch: pytest.MonkeyP
     limits = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 10}}
     monkeypatch.setattr(program, "client", lambda _: SimpleNamespace(get_account_settings=lambda: limits))
     found = made("concurrency")
-    assert (found.verdict, found.says) == (
-        PROBLEM,
-        "a gateway reserves 50 executions at a time, and 0 are left",
-    )
+    assert found.verdict == PROBLEM
+    assert found.says == "a gateway reserves 50 executions at a time, and 0 are left"
     assert "ReservedConcurrency=0" in found.remedy

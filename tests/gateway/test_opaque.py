@@ -36,16 +36,12 @@ EXTENSION = {"type": "msgpack", "data": base64.b64encode(CALLED).decode()}
 TEXT = json.dumps({"a": MADE, "b": LOADED})
 METADATA = {"type": "json", "data": base64.b64encode(TEXT.encode()).decode()}
 AT = {"namespace": ["n"], "key": "k"}
+VERSIONS = {"x": 1, "pickled": 1, "called": 1}
 PUT = {
     "thread_id": "t",
-    "checkpoint": {
-        "id": "1",
-        "a": MADE,
-        "b": LOADED,
-        "channel_versions": {"x": 1, "pickled": 1, "called": 1},
-    },
+    "checkpoint": {"id": "1", "a": MADE, "b": LOADED, "channel_versions": VERSIONS},
     "metadata": {"a": MADE},
-    "new_versions": {"x": 1, "pickled": 1, "called": 1},
+    "new_versions": VERSIONS,
     "values": {"x": TYPED, "pickled": PICKLED, "called": EXTENSION},
     "listed": True,
 }

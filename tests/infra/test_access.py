@@ -182,13 +182,8 @@ NAMED = {
     "servicequotas": [in_account("servicequotas", "dynamodb/L-1")],
     "sts": [SMOKE_ROLE],
 }
-LINKED_SERVICES = (
-    "contributorinsights.dynamodb",
-    "ecs",
-    "elasticloadbalancing",
-    "ecs.application-autoscaling",
-)
-LINKED = [in_iam(f"role/aws-service-role/{each}.amazonaws.com/AWSServiceRole") for each in LINKED_SERVICES]
+SERVICES = ("contributorinsights.dynamodb", "ecs", "elasticloadbalancing", "ecs.application-autoscaling")
+LINKED = [in_iam(f"role/aws-service-role/{each}.amazonaws.com/AWSServiceRole") for each in SERVICES]
 CONTEXTS = [
     {"iam:PermissionsBoundary": [BOUNDARY_ARN], "iam:PassedToService": ["lambda.amazonaws.com"]},
     {"kms:ViaService": [f"dynamodb.{REGION}.amazonaws.com"]},

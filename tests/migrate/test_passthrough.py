@@ -180,11 +180,8 @@ def test_a_database_of_langgraphs_first_format_is_moved(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "db", check_same_thread=False)
     saver = SqliteSaver(connection)
     saver.setup()
-    values = {
-        "when": [{"lc": 2, "type": "constructor", "id": ["uuid", "UUID"], "kwargs": {"int": 7}}],
-        "text": "a",
-    }
-    checkpoint = {**checkpoint_of("1", values), "pending_sends": []}
+    when = {"lc": 2, "type": "constructor", "id": ["uuid", "UUID"], "kwargs": {"int": 7}}
+    checkpoint = {**checkpoint_of("1", {"when": [when], "text": "a"}), "pending_sends": []}
     row = ("thread-1", "", "1", None, "json", json.dumps(checkpoint).encode(), b'{"step": 1, "writes": {}}')
     connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     source, target = endpoint_of(saver), SaverEndpoint(InMemorySaver())

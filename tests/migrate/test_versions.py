@@ -14,12 +14,8 @@ from tests.support.checkpoints import checkpoint_of
 
 def record(versions: dict[str, Any], seen: dict[str, Any], values: dict[str, Any] | None = None) -> Record:
     """A record with these versions."""
-    checkpoint: Any = {
-        **checkpoint_of("1", values or {}),
-        "channel_versions": versions,
-        "versions_seen": seen,
-    }
-    return Record("", checkpoint, {}, None, ())
+    checkpoint: Any = checkpoint_of("1", values or {})
+    return Record("", checkpoint | {"channel_versions": versions, "versions_seen": seen}, {}, None, ())
 
 
 def in_text(record: Record) -> Any:

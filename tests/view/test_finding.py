@@ -95,12 +95,8 @@ def test_a_text_that_stays_is_found_once_and_one_that_comes_again_again(
 
 def test_an_excerpt_has_a_little_around_the_text(asked: Asked, saver: DynamoDBSaver, thread: str) -> None:
     text = "\N{GRINNING FACE}" * 100 + "\u00dcbung" + "y" * 1000
-    store(
-        saver,
-        thread_config(thread),
-        "1",
-        {"text": text, "key": {"\u00fcbung": 1}, "raw": "\u00fcbung".encode()},
-    )
+    values = {"text": text, "key": {"\u00fcbung": 1}, "raw": "\u00fcbung".encode()}
+    store(saver, thread_config(thread), "1", values)
     # Whatever their case; bytes are no text.
     key, value = searched(asked, thread, "\u00fcbung")
     assert key["path"] == ["values", "key", "\u00fcbung"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -29,10 +30,8 @@ def put(side: Side, saver: Any, thread: str, user: Any, step: int = 1, **more: A
 
 def shown(page: ThreadPage) -> list[tuple[Any, ...]]:
     """What a page shows, without its times."""
-    return [
-        (each.thread_id, each.owner, each.title, each.metadata, each.status, each.step)
-        for each in page.threads
-    ]
+    fields = attrgetter("thread_id", "owner", "title", "metadata", "status", "step")
+    return [fields(each) for each in page.threads]
 
 
 @both_sides

@@ -83,16 +83,7 @@ def test_what_another_serializer_stored_does_not_end_the_list(
         assert len(_until_failure(saver.list(thread_config("6")), CheckpointerConfigurationError)) == 0
 
 
-VALUES = [
-    {3},
-    2**70,
-    datetime(2026, 1, 2, tzinfo=timezone.utc),
-    UUID(int=5),
-    b"raw",
-    {"raw": b"\xff"},
-    1.5,
-    None,
-]
+VALUES = [{3}, 2**70, datetime(2026, 1, 2, tzinfo=timezone.utc), UUID(int=5), b"raw", [b"\xff"], 1.5, None]
 ONE = Decimal(1)
 
 
