@@ -19,7 +19,7 @@ from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.checkpoints import store, table_of_its_own, thread_config
 from tests.support.directory import Entered, enter_threads
 from tests.view import story
-from tests.view.conftest import Asked, Metered
+from tests.view.conftest import Asked, Metered, Raw
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -117,6 +117,17 @@ def test_a_search_for_a_title_says_how_far_it_looked(
     assert (names(rest), rest["looked_at"], rest["before"]) == (expected[40:], 20, None)
     # As soon as there is a page, the search rests.
     assert metered.asked.get("directory", owner=owner, title="TRIP")["looked_at"] == 20
+
+
+def test_a_damaged_thread_hides_no_other(asked: Asked, saver: DynamoDBSaver, raw: Raw, owner: str) -> None:
+    for name in ("whole", "damaged"):
+        store(saver, thread_config(f"{owner} {name}"), "1", {"text": "x"})
+        saver.set_thread(f"{owner} {name}", owner=owner)
+    raw.change(f"{owner} damaged", "C#1#", v={"N": "99"})
+    found = {each["thread"]: each for each in asked.get("directory", owner=owner)["threads"]}
+    assert found[f"{owner} whole"]["status"] == "idle"
+    assert found[f"{owner} damaged"]["status"] is None
+    assert "format" in found[f"{owner} damaged"]["problem"]
 
 
 def test_with_a_cipher_owners_are_found_by_their_key(
