@@ -48,7 +48,7 @@ class TableSaver(TransportOwner, BaseCheckpointSaver[Any], ABC):
 
     @property
     def _prefix(self) -> str:
-        """What it puts in front of thread ids and owners, which its caller does not know."""
+        """The beginning of thread ids and owners in the table, which its caller does not know."""
         return ""
 
     @abstractmethod
