@@ -175,6 +175,20 @@ def test_all_pages_of_small_memories_cost_two_searches(
     assert (sum(units) <= 200, len(units) <= 25, len(asked) <= 5) == (True, True, True)
 
 
+def test_pages_renew_the_ttls_of_no_memory_that_was_not_returned(
+    store: Any, client: Any, table_name: str
+) -> None:
+    store.batch([PutOp(FILES, f"{number:02}", {}, ttl=60) for number in range(30)])
+    test_contract.at(store, 1800)
+    read = [each.key for offset in (0, 5) for each in store.search(FILES, limit=5, offset=offset)]
+    ends = {
+        each["SK"]["S"][-2:]: int(each["expires_at"]["N"])
+        for each in client.scan(TableName=table_name)["Items"]
+        if "ttl_seconds" in each
+    }
+    assert sorted(read) == sorted(key for key in ends if ends[key] > min(ends.values()) + 900)
+
+
 def test_pages_of_large_memories_read_no_more_than_a_page(make_store: MakeStore, asked: Asked) -> None:
     """What does not fit into the answer beside a page is left for the next one, or is read without what follows."""
     store = make_store(body_bytes_max=30_000)

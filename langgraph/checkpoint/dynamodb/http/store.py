@@ -226,7 +226,9 @@ class HttpStore(ServiceClient, TableStore):
         read = [*found[:needed], *takewhile(lambda each: each.value is not None, found[needed:])]
         listing.found += read
         listing.is_whole = len(read) == len(found) < limit
-        if found:
+        # Reading renews ttls, so memories with one are not read before they are asked for.
+        renews = search.refresh_ttl and any(each.ttl_minutes is not None for each in found)
+        if found and not renews:
             listing.ahead = min(COUNT_MAX, _AHEAD_BYTES * len(found) // _size_of(found))
 
     def _results(self, ops: Sequence[StoreOp], needed: int | None = None) -> Op[list[Any]]:
