@@ -528,11 +528,22 @@ def test_each_transition_leads_from_and_to_the_states_of_its_row() -> None:
         (lambda at: protocol.is_orphan({}, NOW), [True] * 3),
         (
             lambda at: protocol.is_of_former_life(
-                typed({"created_at": at - 3600}), items.Life(1000, None, NOW)
+                typed({"created_at": at - 3600, "expires_at": NOW}), items.Life(1000, None, NOW)
             ),
             [True, False, False],
         ),
-        (lambda at: protocol.is_of_former_life({}, items.Life()), [False] * 3),
+        (
+            lambda at: protocol.is_of_former_life(
+                typed({"created_at": NOW, "expires_at": at}), items.Life(1000, None, NOW)
+            ),
+            [False, False, True],
+        ),
+        (
+            lambda _: protocol.is_of_former_life(typed({"created_at": NOW}), items.Life(1000, None, NOW)),
+            [True] * 3,
+        ),
+        (lambda at: protocol.is_of_former_life(typed({"expires_at": at}), items.Life()), [True] * 3),
+        (lambda at: protocol.is_of_former_life(typed({"created_at": at}), items.Life()), [False] * 3),
         (lambda at: protocol.is_too_late(NOW - 900, at), [False, False, True]),
         (lambda at: protocol.new_life(None, at), [items.Life()] * 3),
         (

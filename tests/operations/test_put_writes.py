@@ -14,7 +14,7 @@ from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS, PUT_WAIT_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.put_writes import LaterWritesError, put_writes
-from langgraph.checkpoint.dynamodb._runtime.steps import Wait
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import ENCRYPTED, THREAD, TTL_SECONDS, Harness, Process, commits, deletes, updates
 
@@ -349,17 +349,24 @@ def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_store
     assert sorted(harness.process().pending("1")) == [("task", "__error__", "__error__"), ("task", "x", "x")]
 
 
+@pytest.mark.parametrize("ttl_seconds", [TTL_SECONDS, TTL_SECONDS // 2, None])
+@pytest.mark.parametrize("task_id", ["old", "new"])
+@pytest.mark.parametrize("comes_first", ["put", "writes"])
 @pytest.mark.parametrize("value", [1, BIG], ids=["small", "large"])
 def test_a_checkpoint_put_again_in_a_new_life_has_no_writes_of_the_former(
-    harness: Harness, value: object
+    harness: Harness, value: object, comes_first: str, task_id: str, ttl_seconds: int | None
 ) -> None:
     """An import into a thread that has died puts the same ids again."""
     harness.run(harness.process(TTL_SECONDS).put("1", {}))
-    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", value)], task_id="old"))
+    old = [("x", value), ("y", value)]
+    harness.run(harness.process(TTL_SECONDS).put_writes("1", old, task_id="old"))
     harness.now += TTL_SECONDS
-    harness.run(harness.process(TTL_SECONDS).put("1", {}))
-    harness.run(harness.process(TTL_SECONDS).put_writes("1", [("x", 2)], task_id="new"))
-    assert harness.process().pending("1") == [("new", "x", 2)]
+    process = harness.process(ttl_seconds)
+    harness.run(process.put("0", {}))
+    calls: list[Op[Any]] = [process.put("1", {}, "0"), process.put_writes("1", [("x", 2)], task_id=task_id)]
+    for call in calls if comes_first == "put" else reversed(calls):
+        harness.run(call)
+    assert harness.process().pending("1") == [(task_id, "x", 2)]
 
 
 @pytest.mark.parametrize(("before", "since"), [(None, TTL_SECONDS), (TTL_SECONDS, None), (10, TTL_SECONDS)])

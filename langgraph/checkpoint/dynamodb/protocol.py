@@ -838,12 +838,16 @@ def delete_untouched(writes: Item) -> Change:
 
 
 def is_of_former_life(writes: Item, life: Life) -> bool:
-    """Tell whether writes without a head are of a former life of a thread: nothing was stored in the half ttl before.
+    """Tell whether writes, whose head is not of this life of a thread, are of a former one.
 
-    Parts without an epoch do not name their life.
+    Those of this life expire if it does, and no later; and nothing was stored in the half ttl before it. Parts without
+    an epoch do not name their life.
     """
-    since = (life.kept_until or 0) - (life.ttl_seconds or 0) * (KEPT_PERCENT + 50) / 100
-    return _created_at(writes) < since
+    expires_at = items.expires_at(writes)
+    if life.kept_until is None:
+        return expires_at is not None
+    since = life.kept_until - (life.ttl_seconds or 0) * (KEPT_PERCENT + 50) / 100
+    return items.expires_before(life.kept_until, expires_at) or _created_at(writes) < since
 
 
 def is_orphan(item: Item, now: float) -> bool:

@@ -34,7 +34,7 @@ from .._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
 from .._runtime.steps import Op, Wait, work
 from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError, ThreadBusyError
-from ..protocol import is_of_one_life, is_reusable
+from ..protocol import is_of_former_life, is_of_one_life, is_reusable
 from .arguments import checked_text, checkpoint_id_in, root_of_run, started_from, target
 from .compose import ItemBuilder
 from .entries import owner_in, with_owner
@@ -396,8 +396,7 @@ def _merge(
         if seen is None or seen.is_pending:
             return None
         thread = cached_thread(storage, task.partition, seen)
-        if expires_before(thread.life.kept_until, expires_at):
-            # It is of a life of the thread that has ended, or arrived after its deletion.
+        if (yield from _is_of_former_life(storage, task, found, thread)):
             task.begin(found)
             return thread
         yield from _keep_longer(storage, task, found, thread.life.kept_until)
@@ -425,6 +424,18 @@ def _merge(
         else:
             raise LaterWritesError(order)
     return known
+
+
+def _is_of_former_life(storage: Storage, task: _Task, found: Item, thread: CachedThread) -> Op[bool]:
+    """Tell whether a task's item is of a life of the thread that has ended, or arrived after its deletion."""
+    if not is_of_former_life(found, thread.life):
+        return False
+    kept_until = thread.life.kept_until
+    if kept_until is None or expires_before(kept_until, items.expires_at(found)):
+        return True
+    # So old writes of this life have their head. It may be one of the former life, which is to be put again.
+    head = yield from storage.table.get(task.partition.pk, items.checkpoint_prefix(task.checkpoint_id))
+    return head is not None and not is_of_one_life(items.binary(head, items.EPOCH), thread.epoch)
 
 
 def _stored_writes(storage: Storage, partition: Partition, found: Item) -> Op[dict[int, Write]]:
