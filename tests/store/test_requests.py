@@ -78,6 +78,14 @@ def test_a_partition_is_registered_until_nothing_lives_in_it(harness: Harness) -
     assert entry_partition(_entry(harness)) == pk
 
 
+def test_a_large_record_replaces_an_older_memory_that_was_deleted_before(harness: Harness) -> None:
+    address = _at("a", "b", "1")
+    for value in (None, {"n": "again"}):
+        _put(harness, address, value)
+    newer = Times(1, int(harness.now + 1) * 1_000_000, None)
+    assert _put(harness, address, {"n": noise(150_000).hex()}, times=newer) is not None
+
+
 @pytest.mark.parametrize(
     ("expected", "times", "is_stored"),
     [

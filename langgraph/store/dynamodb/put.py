@@ -189,13 +189,16 @@ def _met(
 def _may_replace(new: NewMemory, live: Item | None) -> bool:
     """Tell whether a put goes on over what its condition failed on: the clock of another process was ahead.
 
+    An import goes on over an older memory only: one that was deleted or imported within the hour takes no segments that
+    were stored before it was seen.
+
     Args:
         new: The put.
         live: The memory that is there; `None` if it has expired, or was deleted.
     """
     if new.expected is not None:
         return new.expected.revision == (None if live is None else memory_items.revision_of(live))
-    return live is None or new.times is None
+    return live is None or new.times is None or memory_items.updated_us(live) < new.times.updated_us
 
 
 def _commit(storage: StoreStorage, address: Address, change: Change, old: Item, delay: float) -> Op[None]:
