@@ -313,6 +313,7 @@ def test_a_copy_by_parts_is_that_of_one_call_and_begins_again_if_a_thread_change
 ) -> None:
     use_small_limits(monkeypatch)
     monkeypatch.setattr(copy, "_CHECKPOINTS_AT_ONCE", 1)
+    monkeypatch.setattr(copy, "PARALLEL_REQUESTS", 1)
     for namespace in ("", "inner", "other"):
         for number in range(3):
             parent = str(number - 1) if number else None

@@ -11,9 +11,9 @@ The source may be in another table, such as a restored one, whose encrypted cont
 - Writes that the target has stored itself stay: another copy may have ended, and its thread be in use.
 - Both threads are confirmed at the end: a copy is of one life of its source, and in one life of its target.
 - Segments get new ids, which follow from a random seed. A copy that goes on in another call keeps the seed, if both
-  threads still have their epochs and the moment is the same, and so stores each segment under the same id. Any other
-  one uses ids of its own: what it stores late must not replace a segment that has been renewed since, and no deletion
-  of one takes the other.
+  threads still have their epochs, and the moment and the target's expiry are the same. So it stores each segment under
+  the same id. Any other one uses ids of its own: what it stores late must not replace a segment that has been renewed
+  since, and no deletion of one takes the other.
 - Encrypted content is bound to its place. It is opened and sealed again for the new one, which needs the key. The
   serializer is never called.
 """
@@ -374,7 +374,7 @@ class _CopyOfThread:
             ChangedMeanwhileError: It was something else each time.
         """
         before: tuple[dict[Partition, str | None], dict[Partition, StoredCheckpoint]] | None = None
-        others: dict[Partition, StoredCheckpoint] = {}
+        others: dict[Partition, str] = {}
         for _ in range(ATTEMPTS_MAX):
             found: dict[Partition, str | None] = {self.source: None}
             for marker in (yield from namespace_markers(self.read, self.source)):
@@ -383,10 +383,17 @@ class _CopyOfThread:
             ends = yield from self._newest([each for each in found if each.namespace in around])
             if before is not None and (before[0], _ids(before[1])) == (found, _ids(ends)):
                 has_subgraphs = len(found) > 1
-                return _Moment(found, _ids({**others, **ends}), before[1] if has_subgraphs else {})
+                return _Moment(found, others | _ids(ends), before[1] if has_subgraphs else {})
             before = found, ends
-            others = yield from self._newest([each for each in found if each.namespace not in around])
+            others = yield from self._last_ids([each for each in found if each.namespace not in around])
         raise ChangedMeanwhileError
+
+    def _last_ids(self, partitions: Sequence[Partition]) -> Op[dict[Partition, str]]:
+        """Read the ids of the newest checkpoints, of some namespaces at a time: a thread may have thousands."""
+        found: dict[Partition, str] = {}
+        for start in range(0, len(partitions), PARALLEL_REQUESTS):
+            found |= _ids((yield from self._newest(partitions[start : start + PARALLEL_REQUESTS])))
+        return found
 
     def _newest(self, partitions: Sequence[Partition]) -> Op[dict[Partition, StoredCheckpoint]]:
         """Read the newest checkpoint of each namespace that has one."""

@@ -16,8 +16,6 @@ from .._format.items import Item
 
 # The sources of checkpoints whose runs begin where their parents did.
 REPLAYS_PARENT = frozenset({"update", "fork"})
-
-
 # Separates the names of nodes in a namespace (LangGraph's `NS_SEP`).
 _SEPARATOR = "|"
 
