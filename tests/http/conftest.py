@@ -58,7 +58,7 @@ def gateway() -> Iterator[StandIn]:
 @pytest.fixture(autouse=True)
 def _moments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let attempts wait for moments only."""
-    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(limits, "BACKOFF_SECONDS_MAX", 0.01)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES, table_schema
-from langgraph.checkpoint.dynamodb._operations import thread_item
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.infra.authorization import EVERYTHING, HASH_KEYS, Gate, Request, actions_of, is_allowed
 from tests.infra.conftest import for_table
@@ -45,7 +45,7 @@ Recorded: TypeAlias = dict[Kind, list[Request]]
 @pytest.fixture
 def recorded(engine: Engine, table_name: str, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     """Give the requests of each kind of calls, which are made in the order of a thread's life."""
-    monkeypatch.setattr(thread_item, "ACTIVITY_SECONDS", 0)
+    monkeypatch.setattr(limits, "ACTIVITY_SECONDS", 0)
     found: Recorded = {each: [] for each in get_args(Kind)}
     gate = Gate([EVERYTHING])
     # Expiry is extended, and a thread's last activity touched, by requests of their own.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langgraph.checkpoint.dynamodb._format import items, segments
+from langgraph.checkpoint.dynamodb._format import items, limits
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.content import part_content
 from langgraph.checkpoint.dynamodb._format.items import Part
@@ -274,7 +274,7 @@ def test_long_lists_of_ids_move_to_index_segments_which_need_no_key() -> None:
 def test_values_of_many_segments_are_named_by_index_segments_which_the_next_step_names_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(segments, "LARGE_SEGMENT_BYTES_MIN", SEGMENT_BYTES_MIN)
+    monkeypatch.setattr(limits, "LARGE_SEGMENT_BYTES_MIN", SEGMENT_BYTES_MIN)
     storage = _storage()
     first = _builder(storage)
     many = noise((HEAD_IDS_MAX + 5 * INDEX_GROUP) * _CUT_BYTES_MAX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError
-from langgraph.checkpoint.dynamodb._operations.runs import RunSummary, list_runs
+from langgraph.checkpoint.dynamodb._operations.overview import RunSummary, list_runs
 from tests.support.harness import THREAD, Harness
 
 

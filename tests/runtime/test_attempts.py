@@ -124,7 +124,7 @@ def test_an_error_of_the_set_up_has_the_code_and_the_request(endpoint: Scripted,
 
 def test_attempts_go_on_for_all_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now, waits = 0.0, list[float]()
-    monkeypatch.setattr(attempts, "BACKOFF_SECONDS_MAX", 5.0)
+    monkeypatch.setattr(limits, "BACKOFF_SECONDS_MAX", 5.0)
     monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now))
     each = Attempts(5.0, lambda _: True, str)
     while (wait := each.seconds_to_next(ValueError())) is not None:

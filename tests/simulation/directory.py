@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from langgraph.checkpoint.dynamodb._format.limits import ACTIVITY_SECONDS
-from langgraph.checkpoint.dynamodb._operations.runs import RunSummary
+from langgraph.checkpoint.dynamodb._operations.overview import RunSummary
 from langgraph.checkpoint.dynamodb._operations.thread_item import activity_seconds
 from langgraph.checkpoint.dynamodb._operations.threads import ThreadSummary
 from tests.simulation.history import SKEW_SECONDS_MAX, Copy, History, Put, Record, Violation

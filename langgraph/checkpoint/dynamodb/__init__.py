@@ -22,7 +22,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from ._operations.delete_owner import OwnerDeletion
-    from ._operations.runs import RunSummary
+    from ._operations.overview import RunSummary
     from ._operations.threads import ThreadPage, ThreadSummary
     from .config import (
         CacheConfig,
@@ -69,7 +69,7 @@ __all__ = [
 # and who makes a saver needs nothing of the configuration. Those that are not here are in `config`.
 _LATER = {
     "DynamoDBSaver": "saver",
-    "RunSummary": "_operations.runs",
+    "RunSummary": "_operations.overview",
     "OwnerDeletion": "_operations.delete_owner",
     "ThreadPage": "_operations.threads",
     "ThreadSummary": "_operations.threads",

@@ -27,9 +27,9 @@ from ._operations.delete_owner import AT_ONCE, MemoryStore, OwnerDeletion, Owner
 from ._operations.delta_history import get_delta_channel_history
 from ._operations.get import get_tuple
 from ._operations.list import list_checkpoints
+from ._operations.overview import RunSummary, list_runs
 from ._operations.put import put
 from ._operations.put_writes import put_writes
-from ._operations.runs import RunSummary, list_runs
 from ._operations.threads import ThreadPage, ThreadQuery, list_threads, set_thread
 from ._runtime.storage import Storage
 from ._runtime.transport_owner import TransportOwner

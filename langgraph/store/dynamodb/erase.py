@@ -24,19 +24,7 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
-from . import memory_items
-from .keys import (
-    MEMORIES,
-    PARTITION_LABELS,
-    VECTORS,
-    Address,
-    parse_address,
-    parse_part_of,
-    parse_vector,
-    partition_of,
-    path_prefix,
-)
-from .keys import after as end_of
+from . import keys, memory_items
 from .memory_items import TOMBSTONE_SECONDS
 from .partitions import partitions_under, unregister
 from .put import NewMemory, put
@@ -46,7 +34,7 @@ from .similarity import remove
 
 logger = logging.getLogger(__name__)
 
-Part: TypeAlias = tuple[int, Address | None]
+Part: TypeAlias = tuple[int, keys.Address | None]
 
 
 def remove_under(storage: StoreStorage, namespace: Sequence[str], *, is_erasure: bool) -> Op[int]:
@@ -59,7 +47,7 @@ def remove_under(storage: StoreStorage, namespace: Sequence[str], *, is_erasure:
 def remove_part(
     storage: StoreStorage,
     namespace: Sequence[str],
-    after: Address | None = None,
+    after: keys.Address | None = None,
     until: float = math.inf,
     *,
     is_erasure: bool,
@@ -83,20 +71,20 @@ def remove_part(
     partitions = yield from partitions_under(strong, namespace)
     if len(namespace) == 1:
         # Its own partition needs no register: a put that died beside an earlier erasure may not have got there.
-        partitions = sorted({*partitions, partition_of(namespace)})
+        partitions = sorted({*partitions, keys.partition_of(namespace)})
     for pk in partitions:
-        prefix = path_prefix(MEMORIES, namespace)
+        prefix = keys.path_prefix(keys.MEMORIES, namespace)
         query = Query(pk, prefix=prefix)
         if after is not None and pk <= after.pk:
             if pk < after.pk:
                 continue
             # Behind it, since it may still be there, as a tombstone.
-            query = Query(pk, between=(max(prefix, f"{after.sk}\0"), end_of(prefix)))
+            query = Query(pk, between=(max(prefix, f"{after.sk}\0"), keys.after(prefix)))
         while not query.done:
             page = yield from storage.table.query_page(query)
             removed += sum((yield from gather([remove_one(storage, item) for item in page])))
             if page and storage.clock() >= until:
-                return removed, parse_address(page[-1])
+                return removed, keys.parse_address(page[-1])
         left = yield from _leftovers(storage, pk, namespace, is_erasure=is_erasure)
         yield from _remove_leftovers(storage, left, is_erasure=is_erasure)
         # An erasure removes every entry, also one of a process whose clock is ahead.
@@ -135,7 +123,7 @@ def _remove_intact(storage: StoreStorage, item: Item) -> Op[bool]:
 
 
 def _bury(storage: StoreStorage, item_key: Item, kept_seconds: int) -> Op[None]:
-    yield from put(storage, NewMemory(parse_address(item_key), None, kept_seconds=kept_seconds))
+    yield from put(storage, NewMemory(keys.parse_address(item_key), None, kept_seconds=kept_seconds))
 
 
 def _remove_expired(storage: StoreStorage, item: Item) -> Op[bool]:
@@ -168,9 +156,9 @@ def _leftovers(
     storage: StoreStorage, pk: str, namespace: Sequence[str], *, is_erasure: bool
 ) -> Op[list[_Leftover]]:
     """Read the segments and vectors under a namespace that no memory names."""
-    prefix = path_prefix(MEMORIES, namespace)
+    prefix = keys.path_prefix(keys.MEMORIES, namespace)
     attributes = (PARTITION_KEY, SORT_KEY, items.CREATED_AT, memory_items.PART_OF)
-    kinds = (items.SEGMENTS, path_prefix(VECTORS, namespace))
+    kinds = (items.SEGMENTS, keys.path_prefix(keys.VECTORS, namespace))
     parts = yield from gather(
         [storage.table.query_all(Query(pk, prefix=each, attributes=attributes)) for each in kinds]
     )
@@ -186,7 +174,7 @@ def _leftovers(
         if sk.startswith(prefix) and (sk, revision) not in named
     ]
     # What is damaged may be of any memory of the partition, so only an erasure of all of them removes it.
-    if is_erasure and len(namespace) <= PARTITION_LABELS:
+    if is_erasure and len(namespace) <= keys.PARTITION_LABELS:
         left += [
             _Leftover(items.key_of(part), items.key_of(part), 0) for part, owner in read if owner is None
         ]
@@ -201,7 +189,7 @@ def _owner(part: Item) -> tuple[str, str, int] | None:
     """
     try:
         said = items.text(part, memory_items.PART_OF)
-        sk, revision = parse_vector(part) if said is None else parse_part_of(part, said)
+        sk, revision = keys.parse_vector(part) if said is None else keys.parse_part_of(part, said)
         return sk, revision, items.number(part, items.CREATED_AT) or 0
     except CheckpointCorruptionError as error:
         logger.warning("A part of a memory is damaged: %s", error)

@@ -27,25 +27,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from typing_extensions import Self
 
 from ..errors import CheckpointCorruptionError, CheckpointerConfigurationError, CheckpointSerializationError
+from . import items, limits
 from .compression import compress, decompress
-from .items import (
-    CHECKSUM_BYTES,
-    SEGMENTS,
-    Item,
-    checksum,
-    damaged,
-    name_of,
-    newer_format,
-    partition_key,
-    sort_key,
-)
-from .limits import (
-    CHECKPOINT_BYTES_MAX,
-    PADDING_RANGE_BYTES,
-    PADDING_STEP_BYTES,
-    RAW_BYTES_MAX,
-    SEGMENT_BYTES_MAX,
-)
+from .items import Item
 
 _ENVELOPE = struct.Struct(">BBB")
 # The versions of a unit: not encrypted; and encrypted, with a digest of its place in front of the content.
@@ -73,7 +57,7 @@ class Codec:
         *,
         bound_to: str = "",
         allow_unencrypted: bool = False,
-        bytes_max: int = CHECKPOINT_BYTES_MAX,
+        bytes_max: int = limits.CHECKPOINT_BYTES_MAX,
     ) -> None:
         """Take the serializer. An `EncryptedSerializer` of LangGraph, not of a subclass, is split into its two parts.
 
@@ -125,8 +109,8 @@ class Codec:
             return (_STRICT.loads_typed if is_plain else self.loads_typed)((kind, data))
         except Exception as error:
             raise UnreadableError(
-                f"{name_of(item)} is intact, but the saver's serde cannot read its {kind!r} data ({error}); give the"
-                " saver the serde that the thread was written with"
+                f"{items.name_of(item)} is intact, but the saver's serde cannot read its {kind!r} data ({error});"
+                " give the saver the serde that the thread was written with"
             ) from error
 
     def loads_metadata(self, kind: str, data: bytes, item: Item) -> Any:
@@ -137,9 +121,9 @@ class Codec:
         """Raise if data is larger than a checkpoint may be, before it is stored or read into memory."""
         if size_bytes > self.bytes_max:
             raise UnreadableError(
-                f"{name_of(item)} needs over {self.bytes_max} bytes of memory, serialized, more than a checkpoint may."
-                " If it is really that large, give the saver a larger checkpoint_bytes_max, or keep less in the state."
-                " Otherwise it is damaged: restore it from a backup or point-in-time recovery"
+                f"{items.name_of(item)} needs over {self.bytes_max} bytes of memory, serialized, more than a checkpoint"
+                " may. If it is really that large, give the saver a larger checkpoint_bytes_max, or keep less in the"
+                " state. Otherwise it is damaged: restore it from a backup or point-in-time recovery"
             )
 
     def check_joined(self, size_bytes: int, item: Item) -> None:
@@ -162,17 +146,17 @@ class Codec:
         """
         compression, payload = compress(raw)
         if self._cipher is None:
-            return _envelope(_UNBOUND, compression, b"", payload, sort_key(item))
+            return _envelope(_UNBOUND, compression, b"", payload, items.sort_key(item))
         padded = payload + self._padding(len(payload), beside)
         cipher_name, payload = self._cipher.encrypt(self._binding(compression, item, name, ids) + padded)
-        return _envelope(_BOUND, compression, cipher_name.encode(), payload, sort_key(item))
+        return _envelope(_BOUND, compression, cipher_name.encode(), payload, items.sort_key(item))
 
     def sealed_bytes(self, raw: bytes) -> int:
         """Return how many bytes content has at most, sealed, but for the padding to a whole step."""
         size = len(compress(raw)[1])
         if self._cipher is None:
-            return _ENVELOPE.size + CHECKSUM_BYTES + size
-        return self._overhead(self._cipher) + size + PADDING_RANGE_BYTES
+            return _ENVELOPE.size + items.CHECKSUM_BYTES + size
+        return self._overhead(self._cipher) + size + limits.PADDING_RANGE_BYTES
 
     def _padding(self, size_bytes: int, beside: int | None) -> bytes:
         """Return what follows content before it is encrypted: a one, and zeros up to a step.
@@ -182,17 +166,19 @@ class Codec:
         a random part comes first.
         """
         cipher = self._cipher
-        start = 1 + secrets.randbelow(PADDING_RANGE_BYTES)
+        start = 1 + secrets.randbelow(limits.PADDING_RANGE_BYTES)
         if cipher is None or beside is None:
-            return b"\1" + bytes(start - 1 + -(size_bytes + start) % PADDING_RANGE_BYTES)
+            return b"\1" + bytes(start - 1 + -(size_bytes + start) % limits.PADDING_RANGE_BYTES)
         size_bytes += beside + self._overhead(cipher)
-        return b"\1" + bytes(start - 1 + -(size_bytes + start) % PADDING_STEP_BYTES)
+        return b"\1" + bytes(start - 1 + -(size_bytes + start) % limits.PADDING_STEP_BYTES)
 
     def _overhead(self, cipher: CipherProtocol) -> int:
         """Return how many bytes sealing adds to compressed content, without padding."""
         if self._overhead_bytes is None:
             cipher_name, empty = cipher.encrypt(bytes(_BINDING_BYTES))
-            self._overhead_bytes = _ENVELOPE.size + len(cipher_name.encode()) + CHECKSUM_BYTES + len(empty)
+            self._overhead_bytes = (
+                _ENVELOPE.size + len(cipher_name.encode()) + items.CHECKSUM_BYTES + len(empty)
+            )
         return self._overhead_bytes
 
     def open(self, sealed: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
@@ -230,7 +216,7 @@ class Codec:
 
     def _binding(self, compression: int, item: Item, name: str, ids: Ids) -> bytes:
         """Return the digest of a place, and of how to read the content there."""
-        place = (self._bound_to, partition_key(item), sort_key(item), name)
+        place = (self._bound_to, items.partition_key(item), items.sort_key(item), name)
         parts = [bytes([_BOUND, compression]), *(each.encode() for each in place), *map(b"".join, ids)]
         binding = blake2b(digest_size=_BINDING_BYTES)
         for part in parts:
@@ -242,15 +228,15 @@ class Codec:
         if self._cipher is None or self._allow_unencrypted:
             return
         raise UnreadableError(
-            f"{name_of(item)} is not encrypted, or not for its place, but the saver has a cipher: somebody without the"
-            " key may have written it. If the thread was stored before there was a cipher, move it with a saver that"
-            " has allow_unencrypted=True (`langgraph-dynamodb docs encrypt`); otherwise restore the item from a"
-            " backup"
+            f"{items.name_of(item)} is not encrypted, or not for its place, but the saver has a cipher: somebody"
+            " without the key may have written it. If the thread was stored before there was a cipher, move it with"
+            " a saver that has allow_unencrypted=True (`langgraph-dynamodb docs encrypt`); otherwise restore the item"
+            " from a backup"
         )
 
     def _elsewhere(self, item: Item, name: str) -> CheckpointCorruptionError:
         return CheckpointCorruptionError(
-            f"{name_of(item)} has in {name} data that was encrypted for another place, or names other"
+            f"{items.name_of(item)} has in {name} data that was encrypted for another place, or names other"
             " segments than when it"
             " was stored; restore it from a backup or point-in-time recovery. If the whole table was restored or copied"
             f" from a table with another name than {self._bound_to!r}, pass that name as bound_to"
@@ -259,15 +245,15 @@ class Codec:
     def _decrypt(self, cipher_name: str, payload: bytes, item: Item) -> bytes:
         if self._cipher is None:
             raise UnreadableError(
-                f"{name_of(item)} is encrypted with {cipher_name!r}, and the saver has no cipher; give it the"
+                f"{items.name_of(item)} is encrypted with {cipher_name!r}, and the saver has no cipher; give it the"
                 " EncryptedSerializer that the thread was written with"
             )
         try:
             return self._cipher.decrypt(cipher_name, payload)
         except Exception as error:
             raise UnreadableError(
-                f"{name_of(item)} is intact but cannot be decrypted with the saver's key ({error}); give the saver"
-                " the key that the thread was written with"
+                f"{items.name_of(item)} is intact but cannot be decrypted with the saver's key ({error}); give the"
+                " saver the key that the thread was written with"
             ) from error
 
 
@@ -282,37 +268,39 @@ def open_plain(sealed: bytes, item: Item) -> bytes:
     header, payload = _verified(sealed, item)
     _, compression, name_bytes = _ENVELOPE.unpack_from(header)
     if name_bytes:
-        raise damaged(item, "it is encrypted, and such items never are")
+        raise items.damaged(item, "it is encrypted, and such items never are")
     return _decompress(compression, payload, item)
 
 
 def _envelope(version: int, compression: int, cipher_name: bytes, payload: bytes, sk: str) -> bytes:
     header = _ENVELOPE.pack(version, compression, len(cipher_name)) + cipher_name
-    return header + checksum(sk, header + payload) + payload
+    return header + items.checksum(sk, header + payload) + payload
 
 
 def _verified(sealed: bytes, item: Item) -> tuple[bytes, bytes]:
     """Verify sealed bytes of an item, and return their header and payload."""
     if len(sealed) < _ENVELOPE.size:
-        raise damaged(item, "its data is cut short")
+        raise items.damaged(item, "its data is cut short")
     version, _, name_bytes = _ENVELOPE.unpack_from(sealed)
     if version > _BOUND:
-        raise newer_format(item, version, _BOUND)
+        raise items.newer_format(item, version, _BOUND)
     if version < _UNBOUND or (version == _BOUND) != bool(name_bytes):
-        raise damaged(item, "its data is sealed in a way that no release knows")
+        raise items.damaged(item, "its data is sealed in a way that no release knows")
     end = _ENVELOPE.size + name_bytes
-    header, payload = sealed[:end], sealed[end + CHECKSUM_BYTES :]
-    if sealed[end : end + CHECKSUM_BYTES] != checksum(sort_key(item), header + payload):
-        raise damaged(item, "its checksum does not match")
+    header, payload = sealed[:end], sealed[end + items.CHECKSUM_BYTES :]
+    if sealed[end : end + items.CHECKSUM_BYTES] != items.checksum(items.sort_key(item), header + payload):
+        raise items.damaged(item, "its checksum does not match")
     return header, payload
 
 
 def _decompress(compression: int, payload: bytes, item: Item) -> bytes:
-    bytes_max = SEGMENT_BYTES_MAX if sort_key(item).startswith(SEGMENTS) else RAW_BYTES_MAX
+    bytes_max = (
+        limits.SEGMENT_BYTES_MAX if items.sort_key(item).startswith(items.SEGMENTS) else limits.RAW_BYTES_MAX
+    )
     try:
         return decompress(compression, payload, bytes_max)
     except ValueError as error:
-        raise damaged(item, str(error)) from error
+        raise items.damaged(item, str(error)) from error
 
 
 def rough_bytes(value: Any, depth: int = 3) -> int:
@@ -382,9 +370,9 @@ def parse_metadata(item: Item, data: str) -> Any:
     try:
         metadata = json.loads(data, parse_float=finite)
     except (ValueError, RecursionError) as error:
-        raise damaged(item, f"its metadata is not JSON ({error})") from error
+        raise items.damaged(item, f"its metadata is not JSON ({error})") from error
     if not isinstance(metadata, dict):
-        raise damaged(item, "its metadata is not a JSON object")
+        raise items.damaged(item, "its metadata is not a JSON object")
     return metadata
 
 

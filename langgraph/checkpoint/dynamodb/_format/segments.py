@@ -16,14 +16,8 @@ from hashlib import blake2b, sha256
 from typing import NamedTuple, TypeAlias
 
 from ..errors import CheckpointCorruptionError
+from . import limits
 from .items import SEGMENT_ID_BYTES, segment_sk, unpack_ids
-from .limits import (
-    CUT_RANGE_BYTES,
-    INDEX_GROUP,
-    LARGE_SEGMENT_BYTES_MIN,
-    LARGE_SEGMENTS_MIN,
-    SEGMENT_BYTES_MIN,
-)
 
 # A cut may follow one of these bytes. They are few enough to make the test below cheap, and spread so that every usual
 # encoding (text in any alphabet, digits, base64, binary) has some. A run of them is one candidate.
@@ -41,7 +35,7 @@ _NEAR_BYTES = 128 * 1024
 # How many segments are searched for before a value counts as new from there on. Of so many, each is.
 _SEARCHES_MAX = 32
 # A group of at least so many ids ends with one whose last byte is a multiple of this.
-_GROUP_MIN = INDEX_GROUP // 2
+_GROUP_MIN = limits.INDEX_GROUP // 2
 _GROUP_ENDS = 8
 # More than a checkpoint of a gigabyte has. Without these bounds, index segments that name each other would never end.
 _EXPANDED_IDS_MAX = 1 << 18
@@ -166,11 +160,11 @@ def cut(data: bytes, start: int, stop: int, large: int) -> Iterator[int]:
         large: How large the least size of a segment may become where much is left to cut. With SEGMENT_BYTES_MIN, the
             places do not depend on that.
     """
-    while (left := stop - start) > SEGMENT_BYTES_MIN:
-        least = SEGMENT_BYTES_MIN
-        while least < large and 2 * least * LARGE_SEGMENTS_MIN <= left:
+    while (left := stop - start) > limits.SEGMENT_BYTES_MIN:
+        least = limits.SEGMENT_BYTES_MIN
+        while least < large and 2 * least * limits.LARGE_SEGMENTS_MIN <= left:
             least *= 2
-        limit = start + least + CUT_RANGE_BYTES
+        limit = start + least + limits.CUT_RANGE_BYTES
         for match in _CANDIDATE.finditer(data, start + least, min(limit, stop)):
             end = match.end()
             if zlib.crc32(data[end - _WINDOW_BYTES : end]) & _CUT_MASK == 0:
@@ -198,7 +192,7 @@ def split(data: bytes, start: int, before: Sequence[Chunk]) -> tuple[list[Piece]
             pieces += _pieces_between(data, start, offset)
         start = offset + chunk.length
         pieces.append(Piece(data[offset:start], chunk.digest))
-    new, tail = cut_pieces(data, start, LARGE_SEGMENT_BYTES_MIN)
+    new, tail = cut_pieces(data, start, limits.LARGE_SEGMENT_BYTES_MIN)
     return pieces + new, tail
 
 
@@ -213,8 +207,8 @@ def cut_pieces(data: bytes, start: int, large: int) -> tuple[list[Piece], bytes]
 
 def _pieces_between(data: bytes, start: int, stop: int) -> list[Piece]:
     """Cut the new bytes before a piece that is kept. The last of them joins the one before it if it is small."""
-    ends = [*cut(data, start, stop, LARGE_SEGMENT_BYTES_MIN), stop]
-    if len(ends) > 1 and ends[-1] - ends[-2] < SEGMENT_BYTES_MIN:
+    ends = [*cut(data, start, stop, limits.LARGE_SEGMENT_BYTES_MIN), stop]
+    if len(ends) > 1 and ends[-1] - ends[-2] < limits.SEGMENT_BYTES_MIN:
         del ends[-2]
     return [piece(data[each:end]) for each, end in zip([start, *ends], ends, strict=False)]
 
@@ -303,7 +297,7 @@ def _grouped(ids: Sequence[bytes]) -> list[Sequence[bytes]]:
     groups, start = list[Sequence[bytes]](), 0
     for end in range(1, len(ids) + 1):
         count = end - start
-        if count == INDEX_GROUP or (count >= _GROUP_MIN and ids[end - 1][-1] % _GROUP_ENDS == 0):
+        if count == limits.INDEX_GROUP or (count >= _GROUP_MIN and ids[end - 1][-1] % _GROUP_ENDS == 0):
             groups.append(ids[start:end])
             start = end
     return [*groups, ids[start:]]

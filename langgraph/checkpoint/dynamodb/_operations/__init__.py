@@ -9,7 +9,7 @@ Each operation is a generator of steps (`_runtime.steps`), so it is written once
     delete_owner                        delete all threads of an owner, and look again
     copy, setup                         copy a thread; create the table for development
     thread_item                         thread-level state: the epoch, a deletion's claim, the namespace markers
-    threads, entries, runs              set_thread and threads; what the directory holds of a thread; runs
+    threads, entries                    set_thread and threads; what the directory holds of a thread
     thread_lock                         a thread's lock
-    verify, overview                    for tools: check and show what is stored
+    verify, overview                    for tools: check and show what is stored; `runs`
 """

@@ -17,24 +17,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from .._format import items
+from .._format import items, limits
 from .._format.codec import Codec, seal_plain
 from .._format.content import SharedValues, pack_body, pack_inline, shared_rows
 from .._format.items import Item, Life, Part, Partition
-from .._format.limits import (
-    BODY_BYTES_MAX,
-    HEAD_IDS_MAX,
-    INDEX_GROUP,
-    INLINE_STATE_BYTES_MAX,
-    METADATA_BYTES_MAX,
-    NEW_BYTES_INLINE_MAX,
-    PREAMBLE_BYTES,
-    RAW_BYTES_MAX,
-    SEALED_TAIL_BYTES_MIN,
-    SEGMENT_BYTES_MAX,
-    SEGMENT_BYTES_MIN,
-    SHARED_BYTES_MIN,
-)
 from .._format.pricing import WRITE_UNIT_BYTES, item_bytes, write_units
 from .._format.schema import RUN_ID
 from .._format.segments import (
@@ -214,12 +200,14 @@ def _head(
     packed = pack_body(*new.rest, values, sources, item, shared)
     if shared is not None:
         body = builder.part_of(items.BODY, packed, values.values())
-        if len(body.sealed) > BODY_BYTES_MAX:
+        if len(body.sealed) > limits.BODY_BYTES_MAX:
             raise _TooLargeError
     else:
         if beside is not None:
             beside += item_bytes(item) + len(items.BODY)
-        body = builder.part(items.BODY, packed.join({}), BODY_BYTES_MAX, values.values(), beside=beside)
+        body = builder.part(
+            items.BODY, packed.join({}), limits.BODY_BYTES_MAX, values.values(), beside=beside
+        )
     item[items.BODY] = body.attribute(items.sort_key(item))
     return ComposedHead(item, builder, values, sources, shared)
 
@@ -266,7 +254,7 @@ def _store_values(
     size = sum(len(data) for _, data in serialized.values()) + bytes_of(reused.values(), parent.chunks)
     codec.check_size(size, new.key)
     # One request reads a thread with a small state. That of a subgraph is read only when it is resumed.
-    inline = size <= INLINE_STATE_BYTES_MAX and not new.partition.namespace
+    inline = size <= limits.INLINE_STATE_BYTES_MAX and not new.partition.namespace
     stored: dict[str, StoredValue] = {}
     for name in names:
         if name in reused:
@@ -292,7 +280,7 @@ def _shared(
         for name, value in values.items()
         if parent.values.get(name) is value
         and not value.segments
-        and inline_bytes([value]) < SEALED_TAIL_BYTES_MIN
+        and inline_bytes([value]) < limits.SEALED_TAIL_BYTES_MIN
     }
     before = None if base is None else base.shared
     if before is not None and values.keys() >= before.names:
@@ -308,7 +296,7 @@ def _shared(
                 current | more.keys(),
             )
     rows = shared_rows(lasting)
-    if len(rows) <= SHARED_BYTES_MIN:
+    if len(rows) <= limits.SHARED_BYTES_MIN:
         return None
     names = frozenset(lasting)
     return SharedValues(builder.value("", rows, None, inline=False), len(rows), len(lasting), names, names)
@@ -330,7 +318,7 @@ def _is_inherited(new: NewCheckpoint, parent: CachedCheckpoint, name: str) -> bo
 def _metadata(builder: ItemBuilder, new: NewCheckpoint) -> Item:
     if isinstance(new.metadata, str):
         return {items.METADATA: {"S": new.metadata}}
-    part = builder.part(items.SEALED_METADATA, new.metadata, METADATA_BYTES_MAX)
+    part = builder.part(items.SEALED_METADATA, new.metadata, limits.METADATA_BYTES_MAX)
     return {items.SEALED_METADATA: part.attribute(items.sort_key(new.key))}
 
 
@@ -398,11 +386,14 @@ class ItemBuilder:
         if inline:
             return StoredValue(kind, (), ((0, data),))
         chunks: Sequence[Chunk] = ()
-        if len(data) > SEALED_TAIL_BYTES_MIN:
+        if len(data) > limits.SEALED_TAIL_BYTES_MIN:
             chunks = self._chunks_of(() if before is None else (before,))
-        pieces, tail = split(data, PREAMBLE_BYTES, chunks)
+        pieces, tail = split(data, limits.PREAMBLE_BYTES, chunks)
         return StoredValue(
-            kind, *self._laid_out(data[:PREAMBLE_BYTES], self._packed(pieces), tail, SEGMENT_BYTES_MIN)
+            kind,
+            *self._laid_out(
+                data[: limits.PREAMBLE_BYTES], self._packed(pieces), tail, limits.SEGMENT_BYTES_MIN
+            ),
         )
 
     def _packed(self, pieces: Sequence[Piece]) -> list[Piece]:
@@ -417,7 +408,7 @@ class ItemBuilder:
             content = b"".join(each.content for each in run)
             # A sixteenth is spare, since a part compresses less than the whole.
             unit = self._unit_data_bytes * 15 // 16
-            room = min(SEGMENT_BYTES_MAX, len(content) * unit // self._sealed_bytes(content))
+            room = min(limits.SEGMENT_BYTES_MAX, len(content) * unit // self._sealed_bytes(content))
             joined = b""
             for each in run:
                 if joined and len(joined) + len(each.content) > room:
@@ -462,7 +453,7 @@ class ItemBuilder:
         if inline and inline[-1][0] == end:
             _, tail = inline.pop()
         pieces, tail = split(tail + data, 0, ())
-        ids, more = self._laid_out(b"", self._packed(pieces), tail, SEGMENT_BYTES_MIN)
+        ids, more = self._laid_out(b"", self._packed(pieces), tail, limits.SEGMENT_BYTES_MIN)
         added = ((end + place, each) for place, each in more)
         return StoredValue(value.kind, (*value.segments, *ids), (*inline, *added))
 
@@ -473,8 +464,8 @@ class ItemBuilder:
             ids += value.segments[start:place]
             start = place
             # The start of a value stays, since it changes with its length.
-            kept = data[:PREAMBLE_BYTES] if place == 0 else b""
-            if len(data) - len(kept) < SEALED_TAIL_BYTES_MIN:
+            kept = data[: limits.PREAMBLE_BYTES] if place == 0 else b""
+            if len(data) - len(kept) < limits.SEALED_TAIL_BYTES_MIN:
                 inline.append((len(ids), data))
                 continue
             if kept:
@@ -530,7 +521,7 @@ class ItemBuilder:
             pieces, tail = split(raw, 0, self._chunks_of(before))
         beside = None if beside is None else beside + part_bytes(named)
         reused = sum(len(each.content) for each in pieces if (False, each.digest) in self._ids)
-        if 2 * reused < len(raw) <= RAW_BYTES_MAX:
+        if 2 * reused < len(raw) <= limits.RAW_BYTES_MAX:
             sealed = self._storage.codec.seal(raw, self._key, name, ((), refs), beside=beside)
             if len(sealed) <= bytes_max:
                 return Part((), named, sealed)
@@ -544,9 +535,9 @@ class ItemBuilder:
             own, inline = self._laid_out(b"", pieces, tail, len(raw) + 1)
             between = self._between(name, own, inline, refs)
             # That takes at most one unit more, and so does each segment.
-            if len(raw) - reused <= NEW_BYTES_INLINE_MAX and len(between) <= WRITE_UNIT_BYTES:
+            if len(raw) - reused <= limits.NEW_BYTES_INLINE_MAX and len(between) <= WRITE_UNIT_BYTES:
                 return Part(self._folded(own), named, between)
-            own, inline = self._laid_out(b"", self._packed(pieces), tail, SEGMENT_BYTES_MIN)
+            own, inline = self._laid_out(b"", self._packed(pieces), tail, limits.SEGMENT_BYTES_MIN)
         return Part(self._folded(own), named, self._between(name, own, inline, refs))
 
     def part_of(self, name: str, content: StoredValue, values: Collection[StoredValue]) -> Part:
@@ -559,7 +550,7 @@ class ItemBuilder:
         """Return the ids of the segments of values, and the list of them that an item names."""
         refs = [each for value in values for each in value.segments]
         folded = [each for value in values if value.segments for each in self._folded(value.segments)]
-        return refs, fold(folded, HEAD_IDS_MAX, self._index)
+        return refs, fold(folded, limits.HEAD_IDS_MAX, self._index)
 
     def _between(self, name: str, own: Sequence[bytes], inline: Inline, refs: Sequence[bytes]) -> bytes:
         """Seal what lies between the segments that hold an attribute's content."""
@@ -577,7 +568,7 @@ class ItemBuilder:
 
     def _folded(self, ids: Sequence[bytes]) -> tuple[bytes, ...]:
         """Shorten a list of ids by index segments."""
-        return fold(ids, INDEX_GROUP, self._index)
+        return fold(ids, limits.INDEX_GROUP, self._index)
 
     def _index(self, content: bytes) -> bytes:
         return self._segment(piece(content), index=True)

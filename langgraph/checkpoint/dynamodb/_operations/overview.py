@@ -1,10 +1,10 @@
-"""Overviews of a table and its threads, without a serializer or a key. For tools, not for agents."""
+"""Overviews of a table, its threads and their runs, without a serializer or a key. For tools, not for agents."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointMetadata
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
@@ -198,3 +198,35 @@ def _state_of(task: Item, *, is_answered: bool) -> str | None:
     if _FAILED in task and (not asks or _ANSWERED in task or is_answered):
         return "failed"
     return "waiting" if asks else None
+
+
+# Runs
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run of a thread."""
+
+    run_id: str
+    first_checkpoint_id: str
+    last_checkpoint_id: str
+    checkpoints: int
+    """How many checkpoints of the run there are, in the root namespace."""
+    status: str
+    """`idle`, `waiting` for a human or `failed`, as of its last checkpoint."""
+
+
+def list_runs(storage: Storage, thread_id: str) -> Op[list[RunSummary]]:
+    """List the runs of a thread, the one with the newest checkpoint first."""
+    root = items.partition_of(checked_id(thread_id, "thread_id"))
+    runs: dict[str, RunSummary] = {}
+    history = NamespaceReader(storage, root, first_page=None, consistent=False)
+    while not history.done:
+        for checkpoint in (yield from history.page()):
+            run_id = items.text(checkpoint.head, RUN_ID)
+            if run_id is None:
+                continue
+            here = checkpoint.checkpoint_id
+            run = runs.get(run_id) or RunSummary(run_id, here, here, 0, status_of(checkpoint.writes))
+            runs[run_id] = replace(run, first_checkpoint_id=here, checkpoints=run.checkpoints + 1)
+    return list(runs.values())

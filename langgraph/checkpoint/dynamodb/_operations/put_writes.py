@@ -17,17 +17,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
 from .. import protocol
-from .._format import items
+from .._format import items, limits
 from .._format.codec import Codec, rough_bytes
 from .._format.content import Write, pack_writes, read_writes
 from .._format.items import Item, Part, Partition, expires_before
-from .._format.limits import (
-    INLINE_STATE_BYTES_MAX,
-    MERGE_ATTEMPTS_MAX,
-    PUT_WAIT_SECONDS_MAX,
-    UPLOAD_SECONDS_MAX,
-    WRITES_BYTES_MAX,
-)
 from .._format.pricing import item_bytes
 from .._format.segments import reach
 from .._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
@@ -136,10 +129,10 @@ def _wait_for_put(storage: Storage, partition: Partition, checkpoint_id: str, gi
     store again what it stores. After a put that fails, or takes too long, they do. One that has taken that long already
     is not waited for: it may be on an event loop that was stopped and kept.
     """
-    until = storage.clock() + PUT_WAIT_SECONDS_MAX
+    until = storage.clock() + limits.PUT_WAIT_SECONDS_MAX
     while _gains_by_put(storage.cache, partition, checkpoint_id, given):
         now = storage.clock()
-        put = storage.cache.under_way(PUT, partition.pk, now - PUT_WAIT_SECONDS_MAX)
+        put = storage.cache.under_way(PUT, partition.pk, now - limits.PUT_WAIT_SECONDS_MAX)
         if put is None or now >= until:
             return
         yield (Wait(put, until - now),)
@@ -153,7 +146,7 @@ def _gains_by_put(cache: Cache, partition: Partition, checkpoint_id: str, given:
     if cache.checkpoint(partition.pk, checkpoint_id) is not None:
         return False
     regular, special = given
-    return bool(partition.namespace) or (not special and _size(regular) > INLINE_STATE_BYTES_MAX)
+    return bool(partition.namespace) or (not special and _size(regular) > limits.INLINE_STATE_BYTES_MAX)
 
 
 def store(
@@ -178,13 +171,13 @@ def store(
     task = _Task(partition, key, root_id, given, now if order is None else order, order is None)
     head = _reusable(storage.cache, task)
     thread = _known(storage.cache, partition, head)
-    for _ in range(MERGE_ATTEMPTS_MAX):
+    for _ in range(limits.MERGE_ATTEMPTS_MAX):
         is_stored, thread = yield from _attempt(storage, task, head, storage.pinned or thread)
         if is_stored:
             return
     raise ThreadBusyError(
         f"writes of task {task_id!r} of thread {partition.thread_id!r} could not be stored: other calls for the same"
-        f" task interfered {MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
+        f" task interfered {limits.MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
     )
 
 
@@ -273,7 +266,7 @@ def _attempt(
     """
     partition = task.partition
     # Writes that may replace acknowledged ones must not name segments that a deletion may be removing.
-    reuses = not task.special and not task.old and task.size_bytes > INLINE_STATE_BYTES_MAX
+    reuses = not task.special and not task.old and task.size_bytes > limits.INLINE_STATE_BYTES_MAX
     base = _safe(head, thread) if reuses else None
     builder = ItemBuilder(storage, partition, task.key, base)
     parts = yield from work(partial(_parts, builder, task, base), task.size_bytes)
@@ -326,7 +319,7 @@ def _parts(builder: ItemBuilder, task: _Task, base: CachedCheckpoint | None) -> 
     """Build the parts of the writes item: the regular writes as a group, and each special write by itself."""
     beside = item_bytes(items.created(task.key, builder.now))
     parts = {
-        name: builder.part(name, pack_writes([task.special[index]]), WRITES_BYTES_MAX, beside=beside)
+        name: builder.part(name, pack_writes([task.special[index]]), limits.WRITES_BYTES_MAX, beside=beside)
         for index, name in items.SPECIAL_WRITES.items()
         if index in task.special
     }
@@ -338,7 +331,7 @@ def _parts(builder: ItemBuilder, task: _Task, base: CachedCheckpoint | None) -> 
         beside += len(items.WRITES)
         group_bytes = pack_writes(group)
         parts[items.WRITES] = builder.part(
-            items.WRITES, group_bytes, WRITES_BYTES_MAX, before=before, beside=beside
+            items.WRITES, group_bytes, limits.WRITES_BYTES_MAX, before=before, beside=beside
         )
     return parts
 
@@ -373,7 +366,7 @@ def _store_parts(
 def _touch(storage: Storage, task: _Task) -> Op[Item | None]:
     """Keep stored writes from being taken for abandoned; return an empty item if they have been deleted."""
     now = storage.clock()
-    if (items.number(task.old, items.CREATED_AT) or 0) > int(now) - UPLOAD_SECONDS_MAX:
+    if (items.number(task.old, items.CREATED_AT) or 0) > int(now) - limits.UPLOAD_SECONDS_MAX:
         return None
     return (yield from storage.table.try_update(task.key, protocol.touch_writes(now)))
 

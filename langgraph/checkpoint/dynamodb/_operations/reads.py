@@ -11,19 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from .._format import items
+from .._format import items, limits
 from .._format.codec import Codec, open_plain
 from .._format.items import Item, Partition
-from .._format.limits import (
-    INDEX_GROUP,
-    PAGE_ITEMS_FIRST,
-    PAGE_ITEMS_GROWTH,
-    PAGE_ITEMS_MAX,
-    QUERIED_SEGMENTS_MAX,
-    QUERIED_SEGMENTS_MIN,
-    REMOVED_EARLY_SECONDS,
-    SEGMENT_BYTES_USUAL,
-)
 from .._format.schema import ALIVE_UNTIL, TTL_ATTRIBUTE
 from .._format.segments import Chunk, expand, is_index, piece
 from .._runtime.cache import CachedSegment
@@ -109,7 +99,7 @@ class NamespaceReader:
         *,
         below: str | None = None,
         includes_below: bool = False,
-        first_page: int | None = PAGE_ITEMS_FIRST,
+        first_page: int | None = limits.PAGE_ITEMS_FIRST,
         consistent: bool = True,
         as_ancestors: bool = False,
     ) -> None:
@@ -189,12 +179,12 @@ def find_newest(storage: Storage, partition: Partition, *, below: str | None) ->
     Takes them from a single page if one can hold them. Between two pages a put may store what the first one lacked,
     and a deletion may remove what the second one would have found. So each attempt starts with a new, larger page.
     """
-    first_page = PAGE_ITEMS_FIRST
+    first_page = limits.PAGE_ITEMS_FIRST
     while True:
         history = NamespaceReader(storage, partition, below=below, first_page=first_page)
         checkpoints = yield from history.next_page()
-        if not checkpoints and not history.done and first_page < PAGE_ITEMS_MAX:
-            first_page *= PAGE_ITEMS_GROWTH
+        if not checkpoints and not history.done and first_page < limits.PAGE_ITEMS_MAX:
+            first_page *= limits.PAGE_ITEMS_GROWTH
             continue
         checkpoints = checkpoints or (yield from history.page())
         return checkpoints[0] if checkpoints else None
@@ -323,15 +313,15 @@ class LoadedSegments:
             cached = self._cached(storage, wanted, from_cache=from_cache)
             read = {each: page[each] for each in sorted(wanted & page.keys() - cached.keys())}
             rest = wanted - cached.keys() - page.keys()
-            storage.on_read(SEGMENT_BYTES_USUAL * len(wanted))
+            storage.on_read(limits.SEGMENT_BYTES_USUAL * len(wanted))
             read |= _by_id((yield from segment_items(storage.table, self._pk, rest)))
             contents = yield from work(
-                partial(self._open, storage, read, cached), SEGMENT_BYTES_USUAL * len(wanted)
+                partial(self._open, storage, read, cached), limits.SEGMENT_BYTES_USUAL * len(wanted)
             )
             self.contents |= contents
             if self.epoch is not None:
                 new = yield from work(
-                    partial(_cached_segments, read, contents), SEGMENT_BYTES_USUAL * len(read)
+                    partial(_cached_segments, read, contents), limits.SEGMENT_BYTES_USUAL * len(read)
                 )
                 storage.cache.remember_segments(self._pk, self.epoch, new)
                 self.chunks |= {each: segment.chunk for each, segment in {**cached, **new}.items()}
@@ -345,7 +335,9 @@ class LoadedSegments:
         missing: set[bytes] = set()
         while wanted:
             read = yield from segment_items(storage.table, self._pk, wanted)
-            contents = yield from work(partial(open_segments, None, read), SEGMENT_BYTES_USUAL * len(read))
+            contents = yield from work(
+                partial(open_segments, None, read), limits.SEGMENT_BYTES_USUAL * len(read)
+            )
             self.contents |= contents
             missing |= wanted - contents.keys()
             wanted = set(filter(is_index, _named_by_indexes(contents))) - self.contents.keys() - missing
@@ -390,9 +382,9 @@ class LoadedSegments:
         Segment ids are random, so a page is a fair sample of the partition. It has at most a quarter more items than
         are wanted. Segments that it lacks are read by their keys.
         """
-        count = sum(INDEX_GROUP if is_index(each) else 1 for each in wanted)
+        count = sum(limits.INDEX_GROUP if is_index(each) else 1 for each in wanted)
         is_begun = self.contents or self._cached(storage, wanted, from_cache=from_cache)
-        if is_begun or not QUERIED_SEGMENTS_MIN <= count <= QUERIED_SEGMENTS_MAX:
+        if is_begun or not limits.QUERIED_SEGMENTS_MIN <= count <= limits.QUERIED_SEGMENTS_MAX:
             return {}
         first_page = len(wanted) + count * 5 // 4
         query = Query(self._pk, prefix=items.SEGMENTS, consistent=False, first_page=first_page)
@@ -413,7 +405,7 @@ class LoadedSegments:
         size = 0
         for segment_id, item in {**from_cache, **read}.items():
             # The codec counts what it opens.
-            storage.on_read(-SEGMENT_BYTES_USUAL)
+            storage.on_read(-limits.SEGMENT_BYTES_USUAL)
             content = contents[segment_id] = open_segment(storage.codec, item)
             size += len(content)
             # The limit holds for the values, the body that describes them and the writes, each by itself.
@@ -534,7 +526,7 @@ def judge(storage: Storage, item: Item, lost: Mapping[str, Sequence[bytes]]) -> 
     again = yield from storage.table.get(partition.pk, items.sort_key(item))
     if again is None or any(again.get(name) != item.get(name) for name in lost):
         raise ChangedMeanwhileError
-    if items.is_expired(again, storage.clock() + REMOVED_EARLY_SECONDS, as_ancestor=True):
+    if items.is_expired(again, storage.clock() + limits.REMOVED_EARLY_SECONDS, as_ancestor=True):
         # DynamoDB may have removed the segments: the reader was slow, or its clock is.
         raise ChangedMeanwhileError
     thread_item = yield from storage.table.get(partition.root, items.THREAD)

@@ -10,16 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .. import protocol
-from .._format import items
+from .._format import items, limits
 from .._format.items import Item, Partition, expires_before, later
-from .._format.limits import (
-    ACTIVITY_SECONDS,
-    ATTEMPTS_MAX,
-    BACKOFF_SECONDS_TOTAL,
-    CLAIM_SECONDS,
-    ORPHAN_SECONDS,
-    READ_WAIT_SECONDS_MAX,
-)
 from .._format.moments import stored_at
 from .._format.schema import OWNER, PARTITION_KEY, SORT_KEY
 from .._runtime.cache import CachedThread, Facts
@@ -77,7 +69,7 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
     """
     yield from look_for_other_savers(storage, partition)
     key = items.thread_key(partition)
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         # A new one each time: an epoch that ended must never confirm what was stored under it.
         epoch, now = new_epoch(storage), storage.clock()
         life = protocol.new_life(storage.ttl_seconds, now)
@@ -100,8 +92,8 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         if begun is not None:
             return cached_thread(storage, partition, Thread.parse(begun))
     raise ThreadBusyError(
-        f"thread {partition.thread_id!r} was deleted {ATTEMPTS_MAX} times while something was stored in it; retry the"
-        " call"
+        f"thread {partition.thread_id!r} was deleted {limits.ATTEMPTS_MAX} times while something was stored in it;"
+        " retry the call"
     )
 
 
@@ -128,7 +120,7 @@ def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
     Raises:
         ThreadBusyError: Deletions interfered at every attempt, or the thread is a copy that is not complete.
     """
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         thread = yield from read_thread(storage, partition)
         if thread is None or (thread.is_pending and thread.is_alive(storage.clock())):
             return (yield from ensure_epoch(storage, partition))
@@ -139,8 +131,8 @@ def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         begin = protocol.begin_epoch(thread, thread.life, storage.clock(), None)
         yield from storage.table.changed(items.thread_key(partition), begin)
     raise ThreadBusyError(
-        f"thread {partition.thread_id!r} was pruned {ATTEMPTS_MAX} times while something was stored in it; retry the"
-        " call"
+        f"thread {partition.thread_id!r} was pruned {limits.ATTEMPTS_MAX} times while something was stored in it;"
+        " retry the call"
     )
 
 
@@ -208,9 +200,9 @@ def _read_and_touch(storage: Storage, partition: Partition, epoch: bytes) -> Op[
         if touched is not None:
             return touched
     now = storage.clock()
-    read, leads, last = reads.join(root, now, now - READ_WAIT_SECONDS_MAX)
+    read, leads, last = reads.join(root, now, now - limits.READ_WAIT_SECONDS_MAX)
     if not leads:
-        yield (Wait(read, READ_WAIT_SECONDS_MAX),)
+        yield (Wait(read, limits.READ_WAIT_SECONDS_MAX),)
         answers = read.result() if read.done() else ()
         if not answers:
             return (yield from _read_touched(storage, partition, epoch))
@@ -218,7 +210,7 @@ def _read_and_touch(storage: Storage, partition: Partition, epoch: bytes) -> Op[
     answer = list[Thread | None]()
     try:
         if last is not None:
-            yield (Wait(last, READ_WAIT_SECONDS_MAX),)
+            yield (Wait(last, limits.READ_WAIT_SECONDS_MAX),)
         reads.send(root, read)
         answer.append((yield from _read_touched(storage, partition, epoch)))
         return answer[0]
@@ -320,7 +312,7 @@ def _touch(
 
 def _touch_kept(storage: Storage, partition: Partition, epoch: bytes) -> Op[None]:
     """Touch a thread whose epoch a deletion has ended since it was read: the deletion may keep what was committed."""
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         thread = yield from read_thread(storage, partition)
         if thread is None or protocol.is_reusable(epoch, thread.epoch):
             return
@@ -335,7 +327,7 @@ def _touch_kept(storage: Storage, partition: Partition, epoch: bytes) -> Op[None
 
 def activity_seconds(ttl_seconds: int | None) -> int:
     """Return how old a thread's last activity may be in the directory before a put renews it."""
-    return ACTIVITY_SECONDS if ttl_seconds is None else min(ACTIVITY_SECONDS, ttl_seconds // 10)
+    return limits.ACTIVITY_SECONDS if ttl_seconds is None else min(limits.ACTIVITY_SECONDS, ttl_seconds // 10)
 
 
 # A deletion's claim
@@ -367,7 +359,7 @@ def acquire_claim(storage: Storage, root: Partition, token: bytes, *, resets: bo
         ThreadBusyError: Another deletion did not end in time.
     """
     waited, attempt = 0.0, 0
-    while waited <= BACKOFF_SECONDS_TOTAL:
+    while waited <= limits.BACKOFF_SECONDS_TOTAL:
         delay = storage.table.backoff(attempt)
         waited += delay
         attempt += 1
@@ -377,7 +369,8 @@ def acquire_claim(storage: Storage, root: Partition, token: bytes, *, resets: bo
             return Claim(root, token, thread, claimed_at)
     raise ThreadBusyError(
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
-        f" {BACKOFF_SECONDS_TOTAL:.0f} s; retry later, since a call that died releases it after {CLAIM_SECONDS} s"
+        f" {limits.BACKOFF_SECONDS_TOTAL:.0f} s; retry later, since a call that died releases it after"
+        f" {limits.CLAIM_SECONDS} s"
     )
 
 
@@ -402,9 +395,9 @@ def _try_claim(
     thread = yield from _parsed_or_reset(storage, root, item, resets=resets)
     if thread is None:
         return None
-    if expires_before(thread.expires_at, int(now) + ORPHAN_SECONDS):
+    if expires_before(thread.expires_at, int(now) + limits.ORPHAN_SECONDS):
         # DynamoDB would remove it while the deletion runs, and the claim with it.
-        extend = protocol.extend_claimed_thread(token, now + ORPHAN_SECONDS)
+        extend = protocol.extend_claimed_thread(token, now + limits.ORPHAN_SECONDS)
         other = yield from storage.table.try_update(items.thread_key(root), extend)
         if other is not None and (not other or Thread.parse_for_deletion(other).claim != token):
             return None
@@ -433,7 +426,7 @@ def check_claim(storage: Storage, claim: Claim, *, has_deleted: bool = False) ->
     Raises:
         ThreadBusyError: Another deletion has taken over.
     """
-    if storage.clock() - claim.claimed_at <= CLAIM_SECONDS / 2:
+    if storage.clock() - claim.claimed_at <= limits.CLAIM_SECONDS / 2:
         return
     item = yield from storage.table.get(claim.root.pk, items.THREAD)
     if item is not None and Thread.parse_for_deletion(item).claim == claim.token:
@@ -441,8 +434,8 @@ def check_claim(storage: Storage, claim: Claim, *, has_deleted: bool = False) ->
     if has_deleted:
         raise overtaken(storage, claim, {})
     raise ThreadBusyError(
-        f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
-        " deletion took over before anything was deleted; retry the call"
+        f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {limits.CLAIM_SECONDS} s, and"
+        " another deletion took over before anything was deleted; retry the call"
     )
 
 
@@ -480,12 +473,12 @@ def finalize(storage: Storage, claim: Claim, thread: Thread, *, is_empty: bool) 
 def overtaken(storage: Storage, claim: Claim, item: Item) -> Exception:
     """Return the error for a deletion whose change the thread item, which is given, did not take."""
     # One that stood still for longer must not delete what has come since.
-    is_held = storage.clock() - claim.claimed_at <= CLAIM_SECONDS
+    is_held = storage.clock() - claim.claimed_at <= limits.CLAIM_SECONDS
     if item and is_held and Thread.parse_for_deletion(item).claim == claim.token:
         return BegunAnewError()
     msg = (
-        f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {CLAIM_SECONDS} s, and another"
-        " deletion took over. The checkpoints are deleted; what only they needed goes with the next prune or"
+        f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {limits.CLAIM_SECONDS} s, and"
+        " another deletion took over. The checkpoints are deleted; what only they needed goes with the next prune or"
         " deletion of the thread."
     )
     return ThreadBusyError(msg)
@@ -548,7 +541,7 @@ def register_namespace(
     """
     expires_at = protocol.findable_until(kept_until)
     other: Item = {}
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         token = new_registration(storage, other)
         marker = items.namespace_item(partition, token, expires_at, started_from)
         found = yield from storage.table.try_put(marker, protocol.register(token, expires_at))
@@ -558,7 +551,7 @@ def register_namespace(
         expires_at, other = later(expires_at, items.expires_at(found)), found
     raise ThreadBusyError(
         f"namespace {partition.namespace!r} of thread {partition.thread_id!r} is being registered by other processes"
-        f" ({ATTEMPTS_MAX} attempts); retry the call"
+        f" ({limits.ATTEMPTS_MAX} attempts); retry the call"
     )
 
 

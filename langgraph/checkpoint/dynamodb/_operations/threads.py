@@ -15,21 +15,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from .. import protocol
-from .._format import items
+from .._format import items, schema
 from .._format.codec import UnreadableError, metadata_json
 from .._format.items import Item, Partition
 from .._format.limits import ATTEMPTS_MAX, PARTITION_KEY_BYTES_MAX, SKEW_SECONDS
 from .._format.moments import in_epoch_seconds
-from .._format.schema import (
-    ACTIVE_DAY,
-    ALIVE_UNTIL,
-    DAY_INDEX,
-    LAST_ACTIVE,
-    OWNER,
-    OWNER_INDEX,
-    PARTITION_KEY,
-    SORT_KEY,
-)
 from .._runtime.requests import Pages
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
@@ -110,7 +100,7 @@ def set_thread(
         old = yield from _describe(storage, root, entry, old)
         if old is None:
             return
-        if LAST_ACTIVE not in old:
+        if schema.LAST_ACTIVE not in old:
             entry, old = new, None
             continue
         check_pinned(storage, items.binary(old, items.EPOCH))
@@ -118,7 +108,7 @@ def set_thread(
         about = described(known, root, owner, title, metadata)
         entry = entry_of(storage, root, about)
         # The key of the index is another one once the saver encrypts.
-        if about == known and old.get(OWNER) == entry.get(OWNER):
+        if about == known and old.get(schema.OWNER) == entry.get(schema.OWNER):
             return
     raise ThreadBusyError(
         f"thread {thread_id!r} was changed or deleted {ATTEMPTS_MAX} times while its owner or title was set; retry the"
@@ -144,7 +134,7 @@ def _describe(storage: Storage, root: Partition, entry: Item, old: Item | None) 
     if old is None:
         thread = yield from ensure_epoch(replace(storage, entry=lambda: entry), root)
         found = yield from storage.table.get(root.pk, items.THREAD)
-        if found is None or LAST_ACTIVE in found:
+        if found is None or schema.LAST_ACTIVE in found:
             return found or {}
         now, began = storage.clock(), (yield from began_at(storage, root))
         change = protocol.list_thread(thread.epoch, entry, now, now if began is None else began)
@@ -167,7 +157,7 @@ class ThreadPosition:
     def of(cls, entry: Item) -> ThreadPosition:
         """Return the place of an entry."""
         thread_id = items.parse_partition(items.partition_key(entry)).thread_id
-        return cls(items.number(entry, LAST_ACTIVE) or 0, thread_id)
+        return cls(items.number(entry, schema.LAST_ACTIVE) or 0, thread_id)
 
 
 def _read_entries(
@@ -216,7 +206,7 @@ def _partitions(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the index, hash attribute and hash key of each query: one for an owner, one a day for all threads."""
     if owner is not None:
-        yield OWNER_INDEX, OWNER, owner
+        yield schema.OWNER_INDEX, schema.OWNER, owner
         return
     # A position may come from anywhere. No thread was active a day after now.
     latest = storage.clock() + 24 * 3600
@@ -224,7 +214,7 @@ def _partitions(
     at = storage.clock() + SKEW_SECONDS if before is None else min(before.last_active, latest)
     day = datetime.fromtimestamp(at, timezone.utc).date()
     while day.isoformat() >= protocol.day_of(since):
-        yield DAY_INDEX, ACTIVE_DAY, day.isoformat()
+        yield schema.DAY_INDEX, schema.ACTIVE_DAY, day.isoformat()
         day -= timedelta(days=1)
 
 
@@ -233,16 +223,16 @@ def _pages(partition: tuple[str, str, str], since: int, start: ThreadPosition | 
     params: dict[str, Any] = {
         "IndexName": index,
         "KeyConditionExpression": "#hash = :hash AND #active >= :since",
-        "ExpressionAttributeNames": {"#hash": hash_name, "#active": LAST_ACTIVE},
+        "ExpressionAttributeNames": {"#hash": hash_name, "#active": schema.LAST_ACTIVE},
         "ExpressionAttributeValues": {":hash": {"S": hash_key}, ":since": {"N": str(since)}},
         "ScanIndexForward": False,
     }
     if start is not None:
         params["ExclusiveStartKey"] = {
             hash_name: {"S": hash_key},
-            LAST_ACTIVE: {"N": str(start.last_active)},
-            PARTITION_KEY: {"S": items.partition_of(start.thread_id).pk},
-            SORT_KEY: {"S": items.THREAD},
+            schema.LAST_ACTIVE: {"N": str(start.last_active)},
+            schema.PARTITION_KEY: {"S": items.partition_of(start.thread_id).pk},
+            schema.SORT_KEY: {"S": items.THREAD},
         }
     return Pages(params, count)
 
@@ -369,7 +359,7 @@ class _ThreadList:
     def _summary(self, item: Item) -> ThreadSummary | None:
         """Return a thread as its entry tells it; `None` if it is not to be shown."""
         root = items.parse_partition(items.partition_key(item))
-        last_active = items.number(item, LAST_ACTIVE) or 0
+        last_active = items.number(item, schema.LAST_ACTIVE) or 0
         if not self.for_operators and _has_expired(item, self.storage.clock()):
             return None
         try:
@@ -412,7 +402,7 @@ def _has_expired(item: Item, now: float) -> bool:
 
     One whose life is damaged is shown, so that it can be deleted.
     """
-    alive_until = _readable(items.number, item, ALIVE_UNTIL)
+    alive_until = _readable(items.number, item, schema.ALIVE_UNTIL)
     return alive_until is not None and alive_until <= now
 
 

@@ -12,12 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .._format.limits import (
-    BACKOFF_SECONDS_FIRST,
-    BACKOFF_SECONDS_MAX,
-    RETRY_SECONDS_QUIET,
-    RETRY_WORDS_SECONDS,
-)
+from .._format import limits
 from .events import running_meter
 
 logger = logging.getLogger(__name__)
@@ -29,7 +24,7 @@ def backoff_seconds(attempt: int, rng: random.Random) -> float:
     """Return how many seconds to wait before an attempt, jittered. There is no wait before the first, number 0."""
     if attempt == 0:
         return 0.0
-    ceiling = min(BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_FIRST * 2.0**attempt)
+    ceiling = min(limits.BACKOFF_SECONDS_MAX, limits.BACKOFF_SECONDS_FIRST * 2.0**attempt)
     return ceiling * (0.5 + rng.random() / 2)
 
 
@@ -77,7 +72,7 @@ class Attempts:
         left = self.retry_seconds - passed
         if left <= 0 or at_least > left:
             return None
-        if passed > RETRY_SECONDS_QUIET:
+        if passed > limits.RETRY_SECONDS_QUIET:
             self._warn(error, left)
         # The last attempt starts when the time is up, and not a wait before that.
         return max(at_least * (1 + _rng.random() / 2), min(backoff_seconds(self.number, _rng), left))
@@ -88,7 +83,7 @@ class Attempts:
         now = time.monotonic()
         if now < _silent_until:
             return
-        _silent_until = now + RETRY_WORDS_SECONDS
+        _silent_until = now + limits.RETRY_WORDS_SECONDS
         logger.warning("%s. Trying again for %.0f s", self.remedy(error), seconds_left)
 
 

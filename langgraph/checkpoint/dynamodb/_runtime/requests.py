@@ -12,15 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
+from .._format import limits
 from .._format.items import Item, key, key_of
-from .._format.limits import (
-    BATCH_GET_ITEMS_MAX,
-    BATCH_WRITE_BYTES_MAX,
-    BATCH_WRITE_ITEMS_MAX,
-    PAGE_ITEMS_GROWTH,
-    PAGE_ITEMS_MAX,
-    RETRY_SECONDS,
-)
 from .._format.pricing import item_bytes
 from .._format.schema import INDEX_REMEDY, PARTITION_KEY, SORT_KEY, TEMPLATE_COMMAND
 from ..errors import CheckpointerConfigurationError, CheckpointerError, CheckpointerUnavailableError
@@ -39,7 +32,7 @@ class Table:
     """Builds the requests to one table."""
 
     name: str
-    retry_seconds: float = RETRY_SECONDS
+    retry_seconds: float = limits.RETRY_SECONDS
     """For how many seconds unprocessed items of a batch are sent again."""
     rng: random.Random = field(default_factory=random.SystemRandom)
     """The source of jitter between attempts."""
@@ -121,7 +114,7 @@ class Table:
         def requests(left: Sequence[Item]) -> list[Mapping[str, Any]]:
             return [
                 {"RequestItems": {self.name: {"Keys": group, "ConsistentRead": consistent}}}
-                for group in grouped(left, count_max=BATCH_GET_ITEMS_MAX)
+                for group in grouped(left, count_max=limits.BATCH_GET_ITEMS_MAX)
             ]
 
         def left_over(response: Any) -> list[Item]:
@@ -137,7 +130,7 @@ class Table:
         writes += [{"DeleteRequest": {"Key": key_of(item)}} for item in deletes]
 
         def requests(left: Sequence[Any]) -> list[Mapping[str, Any]]:
-            groups = grouped(left, _written_bytes, BATCH_WRITE_BYTES_MAX, BATCH_WRITE_ITEMS_MAX)
+            groups = grouped(left, _written_bytes, limits.BATCH_WRITE_BYTES_MAX, limits.BATCH_WRITE_ITEMS_MAX)
             return [{"RequestItems": {self.name: group}} for group in groups]
 
         def left_over(response: Any) -> list[Any]:
@@ -231,7 +224,7 @@ class Pages:
         """Return the keyword arguments of the request for the next page."""
         if self._limit is None:
             return self._params
-        return {**self._params, "Limit": min(PAGE_ITEMS_MAX, max(self._limit, at_least))}
+        return {**self._params, "Limit": min(limits.PAGE_ITEMS_MAX, max(self._limit, at_least))}
 
     def advance(self, response: Mapping[str, Any]) -> None:
         """Note where a page ended."""
@@ -239,7 +232,7 @@ class Pages:
         self.done = last is None
         self._params["ExclusiveStartKey"] = last
         if self._limit is not None:
-            self._limit = min(PAGE_ITEMS_MAX, self._limit * PAGE_ITEMS_GROWTH)
+            self._limit = min(limits.PAGE_ITEMS_MAX, self._limit * limits.PAGE_ITEMS_GROWTH)
 
 
 class Query(Pages):

@@ -21,7 +21,7 @@ from .._format import items
 from .._format.content import pack_typed
 from .._format.inert import as_json
 from .._format.limits import LOCK_TTL_SECONDS_MIN, TTL_SECONDS_MAX
-from .._operations import copy, delete, runs
+from .._operations import copy, delete, overview
 from .._operations import delete_owner as delete_owner_
 from .._operations import get as get_
 from .._operations import put_writes as put_writes_
@@ -34,8 +34,8 @@ from .._operations.delta_history import find_history
 from .._operations.entries import with_owner
 from .._operations.error_collector import OF_ONE_THREAD, ErrorCollector
 from .._operations.list import Position, Selection
+from .._operations.overview import RunSummary
 from .._operations.put import snapshot_arguments, store
-from .._operations.runs import RunSummary
 from .._operations.thread_lock import Attempt, Hold, TableHolder
 from .._operations.threads import ThreadPage, ThreadQuery
 from .._runtime.steps import Op, collected, work
@@ -523,7 +523,7 @@ class Runs:
 @serve("read", name="runs", absent=lambda _: Runs([]))
 def list_runs(it: Serving, thread_id: ThreadId) -> Op[Runs]:
     """List the runs of a thread."""
-    return Runs((yield from runs.list_runs(it.storage, thread_id)))
+    return Runs((yield from overview.list_runs(it.storage, thread_id)))
 
 
 # Responses

@@ -37,8 +37,8 @@ from .._operations.delete_owner import AT_ONCE, DeletedThreads
 from .._operations.entries import ThreadDescription, checked_owner, described, owner_in
 from .._operations.error_collector import ErrorCollector
 from .._operations.list import has_values
+from .._operations.overview import RunSummary
 from .._operations.put_writes import checked_task
-from .._operations.runs import RunSummary
 from .._operations.thread_item import tell_of_missing_owner
 from .._operations.threads import MOMENT_MAX, ThreadPage, ThreadQuery
 from .._runtime.cache import Facts, LruCache
