@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import warm_up
+from langgraph.checkpoint.dynamodb._runtime.drivers import warm_up
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.support.observed import Collected
 from tests.support.operations import Side, both_sides

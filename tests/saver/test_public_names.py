@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import CheckpointerError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._operations.setup import TableOwner
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
+from langgraph.checkpoint.dynamodb._runtime.drivers import TransportOwner
 from langgraph.checkpoint.dynamodb.base_saver import TableSaver
 from langgraph.checkpoint.dynamodb.locks import ThreadLocks
 

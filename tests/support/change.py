@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.drivers import Runner
+from langgraph.checkpoint.dynamodb._runtime.drivers import Runner, TransportOwner
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 
 
 def change_storage(saver: DynamoDBSaver, **changes: Any) -> None:

@@ -19,6 +19,7 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_RETRY_SECONDS,
 )
 from langgraph.checkpoint.dynamodb._operations.setup import TableOwner
+from langgraph.checkpoint.dynamodb._runtime.drivers import TransportOwner
 from langgraph.checkpoint.dynamodb._runtime.options import (
     TableKeywords,
     check_flag,
@@ -26,7 +27,6 @@ from langgraph.checkpoint.dynamodb._runtime.options import (
     connect,
 )
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 from .entries import CacheStorage, Values, checked_owner_key, clear, get, put

@@ -31,8 +31,8 @@ from ._operations.overview import RunSummary, list_runs
 from ._operations.put import put
 from ._operations.put_writes import put_writes
 from ._operations.threads import ThreadPage, ThreadQuery, list_threads, set_thread
+from ._runtime.drivers import TransportOwner
 from ._runtime.storage import Storage
-from ._runtime.transport_owner import TransportOwner
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -32,10 +32,10 @@ from typing_extensions import Unpack
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._operations.setup import TableOwner
+from langgraph.checkpoint.dynamodb._runtime.drivers import TransportOwner
 from langgraph.checkpoint.dynamodb._runtime.options import TableKeywords, check_bytes, check_flag, connect
 from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
 from langgraph.checkpoint.dynamodb._runtime.steps import Stream
-from langgraph.checkpoint.dynamodb._runtime.transport_owner import TransportOwner
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 from .batch import (

@@ -8,11 +8,11 @@ from typing import Any
 from .._format.items import key
 from .._format.schema import INDEX_REMEDY, INDEXES, TTL_ATTRIBUTE, table_schema
 from .._runtime.clients import Clients
+from .._runtime.drivers import TransportOwner
 from .._runtime.failures import error_code
 from .._runtime.options import Connection
 from .._runtime.requests import Table
 from .._runtime.steps import Call, Op
-from .._runtime.transport_owner import TransportOwner
 from ..errors import CheckpointerConfigurationError
 
 _POLL_SECONDS = 0.5

@@ -1,11 +1,14 @@
 """The drivers: run an operation's rounds, blocking or on an event loop. They do not depend on the operation.
 
+Savers, the store and the cache own the transport that a driver sends through, and close it in the same ways.
+
 `StopIteration` is caught around `send` only, so that no exception of a client can pass for a result.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
@@ -14,9 +17,14 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from typing_extensions import Self
+
 from .._format.limits import ENDING_SECONDS_MAX, THREADED_WORK_BYTES
 from .events import Observer
+from .failures import error_code
 from .steps import Call, Emit, Op, Outcome, Step, Stream, Wait, Work, interrupted
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -365,3 +373,68 @@ def _work(step: Work) -> Outcome:
         return step.function()
     except Exception as error:  # noqa: BLE001 - an outcome: the operation decides what it means.
         return error
+
+
+class TransportOwner:
+    """Runs operations over one transport, and closes it. As a context manager it closes it at the end."""
+
+    transport: Transport
+    runner: Runner
+    """The runner of the object's operations; public inside the package."""
+
+    def _own(self, transport: Transport, observer: Observer | None = None) -> None:
+        """Take the transport, and the observer of operations if there is one. Copies of the object share both."""
+        self.transport = transport
+        self.runner = Runner(transport, observer)
+
+    def warm_up(self) -> None:
+        """Load what the first blocking call needs, resolve credentials and connect, by one cheap request.
+
+        Call it where nobody waits: at a service's start, or at module level in a Lambda function. Its request is sent
+        once. A failure is only logged, since the first call raises what is wrong.
+        """
+        self.runner.run(warm_up(self._first_request()))
+
+    async def awarm_up(self) -> None:
+        """Load what the first async call needs, resolve credentials and connect, by one cheap request.
+
+        Await it where nobody waits, on the event loop of the calls: connections belong to a loop. Its request is sent
+        once. A failure is only logged, since the first call raises what is wrong.
+        """
+        await self.runner.arun(warm_up(self._first_request()))
+
+    def _first_request(self) -> Call:
+        """Return the request of `warm_up`. A gateway says what it is, which takes no request to its table."""
+        return Call("about", {}, is_sent_once=True)
+
+    def close(self) -> None:
+        """Close the blocking client, unless it was given. A later call makes a new one."""
+        self.transport.close()
+
+    async def aclose(self) -> None:
+        """Close the client of the running event loop, and the blocking client."""
+        await self.transport.aclose()
+        self.transport.close()
+
+    def __enter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the clients."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the clients on this event loop."""
+        await self.aclose()
+
+
+def warm_up(request: Call) -> Op[None]:
+    """Send a request, once. Any answer will do, and a failure is only logged: the first call raises what is wrong."""
+    [outcome] = yield (request,)
+    if isinstance(outcome, Exception) and not error_code(outcome):
+        logger.warning("warm_up got no answer, so the first call takes longer: %s", outcome)

@@ -22,9 +22,8 @@ from urllib.parse import urlsplit
 
 from .._format.limits import CONNECT_SECONDS, READ_SECONDS, TTL_SECONDS_MAX
 from ..errors import CheckpointerInputError
-from .accounting import TableAccounting
 from .clients import ClientOptions, Clients
-from .events import Events, Observer, OnEvent
+from .events import Events, Observer, OnEvent, TableAccounting
 from .requests import Table
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from typing import Any
 from starlette.datastructures import Headers
 
 from .._format.wire import DEADLINE_HEADER
-from .._runtime.accounting import READS, TableAccounting
 from .._runtime.attempts import Attempts
 from .._runtime.clients import Clients
 from .._runtime.drivers import Asend
+from .._runtime.events import READS, TableAccounting
 from .._runtime.failures import is_transient, outage_remedy
 from .._runtime.steps import Call
 from ..errors import CheckpointerError

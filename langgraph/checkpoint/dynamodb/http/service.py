@@ -11,11 +11,11 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from .._format.codec import Codec, UnreadableError
 from .._format.wire import WIRE_VERSION
+from .._runtime.drivers import TransportOwner
 from .._runtime.events import Meter, Observer
 from .._runtime.options import check_on_event, check_serde, refuse_unknown
 from .._runtime.requests import grouped
 from .._runtime.steps import Call, Op, result
-from .._runtime.transport_owner import TransportOwner
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 from ..gateway.call import MANY_MAX
 from ..gateway.opaque import SentValue, Value
