@@ -12,7 +12,6 @@ from langgraph.cache.base import BaseCache, FullKey, Namespace, ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import (
     CACHE_CONNECT_SECONDS,
     CACHE_READ_SECONDS,
@@ -194,11 +193,7 @@ class DynamoDBCache(TableOwner, TableCache[ValueT]):
         # Without a prefix the first label is LangGraph's own.
         self._connect(connection, "cache.", labels_are_tenants=bool(prefix))
         self.storage = CacheStorage(
-            codec=Codec(
-                self.serde,
-                bound_to=connection.bound_to,
-                allow_unencrypted=connection.allow_unencrypted,
-            ),
+            codec=connection.codec(self.serde),
             table=connection.table,
             consistent_read=consistent_read,
             prefix=self._prefix,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Concatenate
+from functools import partial
+from typing import Concatenate
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack, override
@@ -108,13 +109,9 @@ class DynamoDBSaver(TableOwner, ThreadLocks, TableSaver):
         check_owner_options(owner_from=owner_from, owner_key=owner_key)
         super().__init__(serde=serde)
         self._connect(connection)
-        self._codec_options: dict[str, Any] = {
-            "bound_to": connection.bound_to,
-            "allow_unencrypted": connection.allow_unencrypted,
-            "bytes_max": checkpoint_bytes_max,
-        }
+        self._codec = partial(connection.codec, bytes_max=checkpoint_bytes_max)
         self._storage = Storage(
-            codec=Codec(self.serde, **self._codec_options),
+            codec=self._codec(self.serde),
             cache=Cache(cache_bytes),
             table=connection.table,
             ttl_seconds=ttl_seconds,
@@ -131,7 +128,7 @@ class DynamoDBSaver(TableOwner, ThreadLocks, TableSaver):
 
     def storage_with(self, kind: type[Codec], serde: SerializerProtocol) -> Storage:
         """Return the storage with a codec of another kind; public inside the package."""
-        return replace(self._storage, codec=kind(serde, **self._codec_options))
+        return replace(self._storage, codec=self._codec(serde, kind))
 
     @override
     def _operation(

@@ -29,7 +29,6 @@ from langgraph.store.base import (
 )
 from typing_extensions import Unpack
 
-from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import RETRY_SECONDS, SEARCH_BYTES_MAX
 from langgraph.checkpoint.dynamodb._operations.setup import TableOwner
 from langgraph.checkpoint.dynamodb._runtime.drivers import TransportOwner
@@ -605,11 +604,7 @@ class DynamoDBStore(TableOwner, TableStore):
         connection = connect(DynamoDBStore, table_name, options, serde=serde, retry_seconds=retry_seconds)
         check_flag("consistent_read", consistent_read)
         check_bytes("search_bytes_max", search_bytes_max, at_least=1)
-        codec = Codec(
-            JsonPlusSerializer() if serde is None else serde,
-            bound_to=connection.bound_to,
-            allow_unencrypted=connection.allow_unencrypted,
-        )
+        codec = connection.codec(JsonPlusSerializer() if serde is None else serde)
         storage = StoreStorage(
             codec=codec,
             table=connection.table,

@@ -20,7 +20,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 from urllib.parse import urlsplit
 
-from .._format.limits import CONNECT_SECONDS, READ_SECONDS, TTL_SECONDS_MAX
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from .._format.codec import Codec
+from .._format.limits import CHECKPOINT_BYTES_MAX, CONNECT_SECONDS, READ_SECONDS, TTL_SECONDS_MAX
 from ..errors import CheckpointerInputError
 from .clients import ClientOptions, Clients
 from .events import Events, Observer, OnEvent, TableAccounting
@@ -55,6 +58,13 @@ class Connection:
     """The name of the table that encrypted data is bound to."""
     allow_unencrypted: bool
     on_event: OnEvent | Events | None
+
+    def codec(
+        self, serde: SerializerProtocol, kind: type[Codec] = Codec, bytes_max: int = CHECKPOINT_BYTES_MAX
+    ) -> Codec:
+        """Return a codec of a serializer for what the table holds."""
+        allows = self.allow_unencrypted
+        return kind(serde, bound_to=self.bound_to, allow_unencrypted=allows, bytes_max=bytes_max)
 
     def observer(self, prefix: str = "", *, labels_are_tenants: bool = True) -> Observer | None:
         """Return the observer of operations; `None` if nobody receives events.

@@ -27,15 +27,10 @@ from langgraph.store.dynamodb.resources import LISTINGS_BYTES_MAX, Listings
 from langgraph.store.dynamodb.similarity import Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.store import TableStore
 
+from .. import errors
 from .._format.codec import Codec, rough_bytes
 from .._operations.arguments import COUNT_MAX
 from .._runtime.steps import Emit, Op, Stream, gather, work
-from ..errors import (
-    CheckpointerConfigurationError,
-    CheckpointerError,
-    CheckpointerInputError,
-    SearchLimitError,
-)
 from ..gateway import memory_calls
 from ..gateway.memory_calls import (
     Condition,
@@ -134,7 +129,7 @@ class HttpStore(ServiceClient, TableStore):
                 f"index has search={embedder.search!r}, and the gateway compares vectors exactly, by itself: an"
                 ' engine would not see what others put; leave "search" out of index'
             )
-            raise CheckpointerConfigurationError(msg)
+            raise errors.CheckpointerConfigurationError(msg)
         super().__init__(embedder, ttl)
         self._listings = Listings[_RemoteListing](LISTINGS_BYTES_MAX)
         self._connect(url, options, events_prefix="store.")
@@ -184,7 +179,7 @@ class HttpStore(ServiceClient, TableStore):
         while True:
             try:
                 [page] = yield from self._results([search])
-            except SearchLimitError:
+            except errors.SearchLimitError:
                 # Large values are too many for one search of the service. Fewer are not.
                 if search.limit == 1:
                     raise
@@ -219,7 +214,7 @@ class HttpStore(ServiceClient, TableStore):
         needed, limit = search.limit, max(search.limit, listing.ahead)
         try:
             [found] = yield from self._results([replace(search, limit=limit)], needed)
-        except (CheckpointerInputError, SearchLimitError):
+        except (errors.CheckpointerInputError, errors.SearchLimitError):
             # What was asked for beyond the page may be what is too much.
             limit = needed
             [found] = yield from self._results([search])
@@ -244,7 +239,7 @@ class HttpStore(ServiceClient, TableStore):
                 not_run = {left[each] for each in response.left}
                 if len(not_run) == len(left):
                     msg = "the gateway ran no operation of a batch; retry the call with fewer operations"
-                    raise CheckpointerError(msg)
+                    raise errors.CheckpointerError(msg)
                 for position, result in zip(left, response.results, strict=True):
                     op = ops[position]
                     results[position] = result
