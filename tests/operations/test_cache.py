@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import INDEX_GROUP
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache, CachedThread
+from langgraph.checkpoint.dynamodb._runtime.storage import Cache, CachedThread
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import THREAD, Harness, Process, Run, commits, confirms, deletes
 

@@ -29,8 +29,7 @@ from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_BYTES, item
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index, split
 from langgraph.checkpoint.dynamodb._operations.compose import ItemBuilder
 from langgraph.checkpoint.dynamodb._operations.reads import open_segments
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedCheckpoint
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb._runtime.storage import CachedCheckpoint, Storage
 from tests.support.checkpoints import noise
 from tests.support.harness import CODEC, ENCRYPTED, THREAD, Harness
 

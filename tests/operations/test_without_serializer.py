@@ -112,7 +112,9 @@ def test_a_head_says_from_where_on_its_ancestors_are_needed() -> None:
 @pytest.mark.parametrize("remembers", [True, False])
 def test_who_reads_the_parent_back_says_the_same(monkeypatch: pytest.MonkeyPatch, *, remembers: bool) -> None:
     if not remembers:
-        monkeypatch.setattr("langgraph.checkpoint.dynamodb._runtime.cache.Cache.checkpoint", lambda *_: None)
+        monkeypatch.setattr(
+            "langgraph.checkpoint.dynamodb._runtime.storage.Cache.checkpoint", lambda *_: None
+        )
     test_a_head_says_from_where_on_its_ancestors_are_needed()
 
 

@@ -14,9 +14,8 @@ from langgraph.checkpoint.dynamodb._operations import collect, put, put_writes, 
 from langgraph.checkpoint.dynamodb._operations.collect import _Namespace
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._operations.thread_item import Claim
-from langgraph.checkpoint.dynamodb._runtime.cache import CachedThread
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb._runtime.storage import CachedThread, Storage
 from langgraph.checkpoint.dynamodb.protocol import Change
 
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]

@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, Work
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb._runtime.storage import Cache, Storage
 from tests.simulation.history import SKEW_SECONDS_MAX, Moment, Violation
 from tests.simulation.schedule import Choices
 from tests.support.dynamodb_model import DynamoDBModel

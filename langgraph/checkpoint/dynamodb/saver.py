@@ -14,7 +14,6 @@ from ._format.codec import Codec
 from ._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
 from ._operations.setup import TableOwner
 from ._operations.thread_lock import TableHolder
-from ._runtime.cache import Cache
 from ._runtime.options import (
     TableKeywords,
     check_bytes,
@@ -23,7 +22,7 @@ from ._runtime.options import (
     check_thread_ttl,
     connect,
 )
-from ._runtime.storage import Storage
+from ._runtime.storage import Cache, Storage
 from .base_saver import CACHE_BYTES, P, T, TableSaver
 from .locks import ThreadLocks
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from langgraph.checkpoint.dynamodb._format.limits import SEARCH_BYTES_MAX
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache, LruCache
 from langgraph.checkpoint.dynamodb._runtime.fork import start_in_every_process
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb._runtime.storage import Cache, LruCache, Storage
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ from langgraph.cache.dynamodb.entries import CacheStorage
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CHECKPOINT_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.wire import WIRE_VERSION
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Emit, Op, Step, gather
-from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from langgraph.checkpoint.dynamodb._runtime.storage import Cache, Storage
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 from langgraph.checkpoint.dynamodb.gateway.call import Endpoint
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits

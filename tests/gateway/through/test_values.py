@@ -26,8 +26,8 @@ from langgraph.checkpoint.dynamodb._format.compression import zstd
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
-from langgraph.checkpoint.dynamodb._runtime.cache import Cache
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
+from langgraph.checkpoint.dynamodb._runtime.storage import Cache
 from langgraph.checkpoint.dynamodb.errors import (
     CheckpointerConfigurationError,
     CheckpointerError,

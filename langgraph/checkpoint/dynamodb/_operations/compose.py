@@ -36,8 +36,7 @@ from .._format.segments import (
     piece,
     split,
 )
-from .._runtime.cache import CachedCheckpoint, CachedSegment
-from .._runtime.storage import Storage
+from .._runtime.storage import CachedCheckpoint, CachedSegment, Storage
 from ..protocol import LIFE_BYTES, check_rule, first_epoch, is_reusable
 
 # What a checkpoint without a parent is composed from.

@@ -34,10 +34,9 @@ from .._format.limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, PARALLEL_REQUE
 from .._format.pricing import item_bytes
 from .._format.schema import ALIVE_UNTIL, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from .._format.segments import derived_id, expand, is_index, reach
-from .._runtime.cache import CachedThread
 from .._runtime.requests import Query
 from .._runtime.steps import Op, gather, work
-from .._runtime.storage import Storage
+from .._runtime.storage import CachedThread, Storage
 from ..errors import CheckpointerInputError, CheckpointNotFoundError, ThreadBusyError
 from ..protocol import Thread, is_reusable
 from .arguments import checked_id

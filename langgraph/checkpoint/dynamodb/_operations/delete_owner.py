@@ -15,9 +15,8 @@ from typing import Protocol
 from .._format import items
 from .._format.labels import label_of
 from .._format.schema import OWNER
-from .._runtime.cache import CachedThread
 from .._runtime.steps import Op, gather
-from .._runtime.storage import Storage
+from .._runtime.storage import CachedThread, Storage
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 from ..protocol import Thread
 from .arguments import checked_id

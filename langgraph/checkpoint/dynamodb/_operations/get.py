@@ -14,9 +14,8 @@ from .._format.codec import Codec
 from .._format.content import Body, pending_writes, read_body, read_metadata
 from .._format.items import Partition
 from .._format.limits import ATTEMPTS_MAX
-from .._runtime.cache import CachedCheckpoint, CachedThread
 from .._runtime.steps import Op, work
-from .._runtime.storage import Storage
+from .._runtime.storage import CachedCheckpoint, CachedThread, Storage
 from ..errors import CheckpointNotFoundError
 from ..protocol import is_of_one_life, is_settled
 from .arguments import checkpoint_id_in, config_of, target

@@ -27,10 +27,9 @@ from .._format.content import delta_counters, pack_typed
 from .._format.items import Item, Life, Partition, expires_before
 from .._format.limits import ATTEMPTS_MAX, MERGE_ATTEMPTS_MAX, METADATA_BYTES_MAX
 from .._format.segments import bytes_of
-from .._runtime.cache import PUT, CachedCheckpoint, CachedThread
 from .._runtime.requests import Query
 from .._runtime.steps import Op, work
-from .._runtime.storage import Storage
+from .._runtime.storage import PUT, CachedCheckpoint, CachedThread, Storage
 from ..errors import ThreadBusyError
 from ..protocol import is_reusable
 from .arguments import checkpoint_id_in, config_of, id_of, root_of_run, started_from, target

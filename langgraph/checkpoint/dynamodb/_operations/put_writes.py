@@ -23,9 +23,8 @@ from .._format.content import Write, pack_writes, read_writes
 from .._format.items import Item, Part, Partition, expires_before
 from .._format.pricing import item_bytes
 from .._format.segments import reach
-from .._runtime.cache import PUT, Cache, CachedCheckpoint, CachedThread
 from .._runtime.steps import Op, Wait, work
-from .._runtime.storage import Storage
+from .._runtime.storage import PUT, Cache, CachedCheckpoint, CachedThread, Storage
 from ..errors import CheckpointerInputError, ThreadBusyError
 from ..protocol import is_of_former_life, is_of_one_life, is_reusable
 from .arguments import checked_text, checkpoint_id_in, root_of_run, started_from, target

@@ -16,10 +16,9 @@ from .._format.codec import Codec, open_plain
 from .._format.items import Item, Partition
 from .._format.schema import ALIVE_UNTIL, TTL_ATTRIBUTE
 from .._format.segments import Chunk, expand, is_index, piece
-from .._runtime.cache import CachedSegment
 from .._runtime.requests import Query, Table
 from .._runtime.steps import Op, gather, work
-from .._runtime.storage import Storage
+from .._runtime.storage import CachedSegment, Storage
 from ..errors import CheckpointCorruptionError
 from ..protocol import Thread, is_committed, is_reusable, is_settled
 

@@ -32,10 +32,9 @@ from .._format import items
 from .._format.items import Item, Partition, expires_before
 from .._format.limits import ATTEMPTS_MAX, PUT_WAIT_SECONDS_MAX
 from .._format.segments import reach
-from .._runtime.cache import PUT, RENEWAL, CachedCheckpoint, CachedThread
 from .._runtime.requests import Query
 from .._runtime.steps import Op, Wait, gather
-from .._runtime.storage import Storage
+from .._runtime.storage import PUT, RENEWAL, CachedCheckpoint, CachedThread, Storage
 from ..errors import ThreadBusyError
 from ..protocol import Thread
 from .needs import Before, Needs

@@ -14,10 +14,9 @@ from .._format import items, limits
 from .._format.items import Item, Partition, expires_before, later
 from .._format.moments import stored_at
 from .._format.schema import OWNER, PARTITION_KEY, SORT_KEY
-from .._runtime.cache import CachedThread, Facts
 from .._runtime.requests import Query
 from .._runtime.steps import Op, Wait, gather
-from .._runtime.storage import Storage
+from .._runtime.storage import CachedThread, Facts, Storage
 from ..errors import CheckpointCorruptionError, ThreadBusyError
 from ..protocol import Thread
 from .other_savers import look_for_other_savers

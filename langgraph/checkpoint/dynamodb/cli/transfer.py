@@ -12,9 +12,8 @@ from .._format.items import Partition
 from .._operations.copy import checked_places, copy_thread
 from .._operations.overview import is_stored
 from .._operations.thread_item import read_thread
-from .._runtime.cache import Cache
 from .._runtime.options import is_table_name
-from .._runtime.storage import Storage
+from .._runtime.storage import Cache, Storage
 from ..migrate import ENDPOINTS, SaverEndpoint, Source, Status, TableEndpoint, ThreadReport, open_endpoint
 from ..migrate import migrate as migrate_threads
 from . import CommandError, Exit

@@ -28,9 +28,8 @@ from .._format.wire import described_bytes, digest_of, value_of
 from .._operations.get import read_entry
 from .._operations.list import has_values
 from .._operations.reads import open_cached
-from .._runtime.cache import CachedCheckpoint
 from .._runtime.steps import Op, work
-from .._runtime.storage import Storage
+from .._runtime.storage import CachedCheckpoint, Storage
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 from .call import Argument, Bytes, Digest, Response
 from .problems import ProblemError

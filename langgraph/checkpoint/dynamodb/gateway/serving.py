@@ -20,9 +20,8 @@ from .._format.schema import OWNER
 from .._operations.arguments import checked_id
 from .._operations.entries import owner_keys, with_owner
 from .._operations.thread_item import PinnedEpochError, ensure_epoch
-from .._runtime.cache import CachedThread
 from .._runtime.steps import Op, gather
-from .._runtime.storage import Storage
+from .._runtime.storage import CachedThread, Storage
 from ..errors import CheckpointerInputError, ThreadBusyError
 from ..protocol import Thread
 from .call import Endpoint, Kind, Right

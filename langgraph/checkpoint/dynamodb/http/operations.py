@@ -41,8 +41,8 @@ from .._operations.overview import RunSummary
 from .._operations.put_writes import checked_task
 from .._operations.thread_item import tell_of_missing_owner
 from .._operations.threads import MOMENT_MAX, ThreadPage, ThreadQuery
-from .._runtime.cache import Facts, LruCache
 from .._runtime.steps import Emit, Op, Stream, work
+from .._runtime.storage import Facts, LruCache
 from ..errors import (
     CheckpointCorruptionError,
     CheckpointerError,

@@ -12,10 +12,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack, override
 
 from .._operations.thread_lock import Attempt, Hold, lost
-from .._runtime.cache import Facts
 from .._runtime.options import check_bytes, check_owner_options
 from .._runtime.steps import Op
-from .._runtime.storage import Storage
+from .._runtime.storage import Facts, Storage
 from ..base_saver import CACHE_BYTES, P, T, TableSaver
 from ..gateway import thread_calls
 from ..locks import ThreadLocks

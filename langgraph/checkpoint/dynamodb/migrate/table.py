@@ -18,9 +18,8 @@ from .._operations.entries import ThreadDescription, description_of, is_of_tenan
 from .._operations.get import decoded
 from .._operations.overview import scan_threads
 from .._operations.thread_item import PinnedEpochError, namespaces, read_thread
-from .._runtime.cache import CachedThread
 from .._runtime.steps import Op, work
-from .._runtime.storage import Storage
+from .._runtime.storage import CachedThread, Storage
 from ..errors import CheckpointNotFoundError, ThreadBusyError
 from ..saver import DynamoDBSaver
 from .record import Record, Ref, WritePosition, record_of

@@ -17,10 +17,9 @@ from .._format.content import Body, Write, read_body, read_metadata, read_writes
 from .._format.items import Item, Partition
 from .._format.segments import StoredValue, expand, inline_bytes, is_index
 from .._operations.reads import LifeOfThread, StoredCheckpoint, open_segment, segment_items
-from .._runtime.cache import LruCache
 from .._runtime.requests import Query
 from .._runtime.steps import Op
-from .._runtime.storage import Storage
+from .._runtime.storage import LruCache, Storage
 from ..errors import CheckpointCorruptionError, CheckpointFormatError
 
 # Bytes of segments' plaintexts, and of serialized values. Decoded values take several times as much memory.

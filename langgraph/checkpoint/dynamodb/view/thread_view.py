@@ -15,9 +15,8 @@ from .._operations.arguments import checked_id
 from .._operations.entries import ThreadDescription, description_of, is_of_tenant
 from .._operations.reads import StoredCheckpoint
 from .._operations.thread_item import namespaces
-from .._runtime.cache import LruCache
 from .._runtime.steps import Op
-from .._runtime.storage import Storage
+from .._runtime.storage import LruCache, Storage
 from ..errors import CheckpointerError, CheckpointNotFoundError
 from ..saver import DynamoDBSaver
 from . import documents
