@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from langgraph.store.dynamodb.erase import remove_under
+from langgraph.store.dynamodb.erase import remove_part, remove_under
 from langgraph.store.dynamodb.keys import address_of
 from langgraph.store.dynamodb.put import NewMemory, Times, put_all
 from langgraph.store.dynamodb.reads import get
@@ -82,6 +82,25 @@ def test_a_damaged_segment_goes_with_the_whole_partition(damage: dict[str, Any])
     assert texts_in(harness) == []
 
 
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [
+        (("memories", "a"), 3),
+        ((*NAMESPACE, "a", "b"), 3),
+        ((*NAMESPACE, "food"), 0),
+        ((*NAMESPACE, "trips"), 0),
+        (("memories", "z"), 0),
+    ],
+)
+def test_a_deletion_goes_on_from_any_place(place: tuple[str, ...], count: int) -> None:
+    harness = Harness()
+    namespace = (*NAMESPACE, "drink")
+    new = [NewMemory(address_of(namespace, key), {}) for key in KEYS]
+    harness.run(put_all(storage_of(harness), new, [[] for _ in new]))
+    removal = remove_part(storage_of(harness), namespace, address_of(place, "x"), is_erasure=True)
+    assert harness.run(removal) == (count, None)
+
+
 def _stores(call: Call) -> bool:
     """Tell whether a request commits a memory, or deletes it."""
     return call.method == "update_item"
@@ -97,7 +116,7 @@ def _committed(harness: Harness, new: NewMemory) -> Call:
 
 def _value(harness: Harness) -> Any:
     [found] = harness.run(get(storage_of(harness), [FOOD]))
-    return None if found is None else found.value
+    return None if found is None else found.value()
 
 
 def test_no_late_request_brings_back_a_damaged_memory_that_was_erased() -> None:

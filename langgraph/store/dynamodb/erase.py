@@ -72,16 +72,13 @@ def remove_part(
     if len(namespace) == 1:
         # Its own partition needs no register: a put that died beside an earlier erasure may not have got there.
         partitions = sorted({*partitions, keys.partition_of(namespace)})
-    for pk in partitions:
-        prefix = keys.path_prefix(keys.MEMORIES, namespace)
-        query = Query(pk, prefix=prefix)
-        if after is not None and pk <= after.pk:
-            if pk < after.pk:
-                continue
-            # Behind it, since it may still be there, as a tombstone.
-            query = Query(pk, between=(max(prefix, f"{after.sk}\0"), keys.after(prefix)))
+    start = None if after is None else (after.pk, after.sk)
+    for pk, between in keys.ranges_from(partitions, keys.path_prefix(keys.MEMORIES, namespace), start):
+        query = Query(pk, between=between)
         while not query.done:
-            page = yield from storage.table.query_page(query)
+            read = yield from storage.table.query_page(query)
+            # Only what is behind it, since it may still be there, as a tombstone.
+            page = [each for each in read if (pk, items.sort_key(each)) != start]
             removed += sum((yield from gather([remove_one(storage, item) for item in page])))
             if page and storage.clock() >= until:
                 return removed, keys.parse_address(page[-1])

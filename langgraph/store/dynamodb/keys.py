@@ -15,7 +15,7 @@ thread is one of a memory, nor the beginning of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from langgraph.checkpoint.dynamodb._format import items
@@ -83,6 +83,21 @@ def path_prefix(kind: str, namespace: Sequence[str]) -> str:
 def after(prefix: str) -> str:
     """Return the first sort key behind all those with a prefix. No item has it."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
+def ranges_from(
+    partitions: Iterable[str], prefix: str, start: tuple[str, str] | None
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the range of sort keys with a prefix in each partition, in order, as far as they are not before a place.
+
+    The place may be anywhere, and the first range begins with it: DynamoDB refuses a query that would begin behind its
+    end, and no key is longer than the longest one.
+    """
+    end = after(prefix)
+    for pk in partitions:
+        first = prefix if start is None or pk > start[0] else max(prefix, start[1])
+        if (start is None or pk >= start[0]) and first < end:
+            yield pk, (first, end)
 
 
 def vectors_prefix(address: Address) -> str:

@@ -291,7 +291,9 @@ def test_what_is_deleted_while_it_is_exported_is_left_out(
 def test_a_deletion_goes_on_with_the_next_request(
     store: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.batch([PutOp(("users", f"u{number % 3}", "x"), f"{number}", {}) for number in range(30)])
+    # The last one has the longest key that a memory of its namespace can have.
+    keys = [*map(str, range(29)), "k" * 1019]
+    store.batch([PutOp(("users", f"u{number % 3}", "x"), key, {}) for number, key in enumerate(keys)])
     # Every look at the clock is past the end of the time for one request.
     now = iter(range(2_000_000_000, 10**10, 1000))
     object.__setattr__(store.storage, "clock", lambda: float(next(now)))
