@@ -315,7 +315,7 @@ class MemoryWorld:
         return loaded
 
     def _check(self, place: Place, found: reads.LoadedMemory | None, began: Moment) -> None:
-        number = None if found is None else found.value["n"]
+        number = None if found is None else found.value()["n"]
         self.history.check_read(place, number, began, self.simulator.moment)
 
     def _search(self, process: Process, prefix: tuple[str, ...]) -> Op[None]:

@@ -73,7 +73,7 @@ class IndexedWorld(MemoryWorld):
         """Read everything, and search by each vector that a value has."""
         yield from super().look(process)
         everything = yield from search(self.storage(process), Search(("a",), limit=99))
-        for angle in [each for loaded, _ in everything for each in self._angles[loaded.value["n"]]]:
+        for angle in [each for loaded, _ in everything for each in self._angles[loaded.value()["n"]]]:
             yield from self.check_scores(process, _embedding(angle))
 
     def check_scores(self, process: Process, query: Sequence[float]) -> Op[None]:
@@ -86,12 +86,12 @@ class IndexedWorld(MemoryWorld):
         for loaded, score in found:
             own = [
                 math.cos(each) * query[0] + math.sin(each) * query[1]
-                for each in self._angles[loaded.value["n"]]
+                for each in self._angles[loaded.value()["n"]]
             ]
             expected = max(own, default=None)
-            assert (score is None) == (expected is None), f"{loaded.value} has the score {score}"
+            assert (score is None) == (expected is None), f"{loaded.value()} has the score {score}"
             assert score is None or abs(score - (expected or 0)) < SCORE_ERROR, (
-                f"{loaded.value['n']} has the score {score} and not {expected}"
+                f"{loaded.value()['n']} has the score {score} and not {expected}"
             )
 
 

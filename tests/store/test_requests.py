@@ -106,7 +106,7 @@ def test_a_put_stores_over_what_it_expects(
         times = times and Times(1, times.updated_us + 1, None)
         [loaded] = harness.run(get(storage_of(harness), [address]))
         assert loaded is not None
-        assert loaded.value["n"] == (value["n"] if is_stored else 1)
+        assert loaded.value()["n"] == (value["n"] if is_stored else 1)
     # No segments are left of what was replaced, or not stored.
     assert bool([each for each in harness.model.items() if each["SK"]["S"].startswith("S#")]) == is_stored
     assert loaded is not None

@@ -26,7 +26,7 @@ from langgraph.store.base import Op as StoreOp
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
 from langgraph.checkpoint.dynamodb._operations.arguments import shortened
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather
+from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
 from . import reads
@@ -35,7 +35,7 @@ from .keys import MEMORIES, Address, address_of, path_prefix
 from .memory_items import Expected
 from .partitions import list_namespaces, partitions_under
 from .put import NewMemory, Times, put_all
-from .reads import LoadedMemory, in_microseconds, load, moment
+from .reads import LoadedMemory, in_microseconds, load, moment, packed_bytes
 from .resources import StoreStorage
 from .search import ORDERS, Order, Search, search
 from .similarity import Embedded, Embedder, Index
@@ -348,7 +348,11 @@ def _get(storage: StoreStorage, wanted: Sequence[Get]) -> Op[list[Any]]:
     loaded = yield from reads.get(storage, [each.address for each in wanted])
     found = [each for each, get in zip(loaded, wanted, strict=True) if each and get.refresh_ttl]
     yield from reads.renew(storage, [each.memory for each in found])
-    return [None if each is None else each.item() for each in loaded]
+
+    def shown() -> list[Any]:
+        return [None if each is None else each.item() for each in loaded]
+
+    return (yield from work(shown, packed_bytes(filter(None, loaded))))
 
 
 def _search(storage: StoreStorage, index: Index | None, asked: Asked, batch: Batch) -> Op[list[Any]]:
@@ -358,7 +362,11 @@ def _search(storage: StoreStorage, index: Index | None, asked: Asked, batch: Bat
     found = yield from search(storage, wanted)
     if asked.refresh_ttl:
         yield from reads.renew(storage, [loaded.memory for loaded, _ in found])
-    return [loaded.found(score) for loaded, score in found]
+
+    def shown() -> list[Any]:
+        return [loaded.found(score) for loaded, score in found]
+
+    return (yield from work(shown, packed_bytes(loaded for loaded, _ in found)))
 
 
 # How many memories are imported side by side, and embedded by one call.
@@ -375,16 +383,16 @@ def export_items(storage: StoreStorage, namespace: Sequence[str]) -> Stream[dict
             for start in range(0, len(page), _LOADED_AT_ONCE):
                 for each in (yield from load(storage, page[start : start + _LOADED_AT_ONCE])):
                     if each is not None:
-                        yield Emit(record_of(each))
+                        yield Emit(record_of(each, (yield from work(each.value, len(each.packed)))))
 
 
-def record_of(loaded: LoadedMemory) -> dict[str, Any]:
-    """Return the record of a memory."""
+def record_of(loaded: LoadedMemory, value: Any) -> dict[str, Any]:
+    """Return the record of a memory with a value, in whatever form."""
     memory = loaded.memory
     return {
         "namespace": list(loaded.address.namespace),
         "key": loaded.address.key,
-        "value": loaded.value,
+        "value": value,
         **times_record(Times(memory.created_us, memory.updated_us, memory.expires_at)),
         "ttl_minutes": None if memory.ttl_seconds is None else memory.ttl_seconds / 60,
     }

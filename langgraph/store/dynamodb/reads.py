@@ -92,13 +92,18 @@ def with_revision(kind: type[M], fields: Mapping[str, Any], revision: str) -> M:
 
 @dataclass(frozen=True)
 class LoadedMemory:
-    """A memory with its value."""
+    """A memory with its value, which stays serialized: one byte of that can take seventy as an object."""
 
     address: Address
     memory: StoredMemory
-    value: dict[str, Any]
+    codec: Codec
+    packed: bytes
     segment_bytes: int
     """The size of what its segments hold."""
+
+    def value(self) -> dict[str, Any]:
+        """Deserialize the value."""
+        return memory_items.unpack_value(self.codec, self.memory.item, self.packed)
 
     def item(self) -> MemoryItem:
         """Return it as LangGraph's `get` does."""
@@ -112,7 +117,7 @@ class LoadedMemory:
         return {
             "namespace": self.address.namespace,
             "key": self.address.key,
-            "value": self.value,
+            "value": self.value(),
             "created_at": moment(self.memory.created_us),
             "updated_at": moment(self.memory.updated_us),
         }
@@ -148,7 +153,7 @@ def read_items(storage: StoreStorage, keys: Sequence[Item]) -> Op[list[Item]]:
 
 
 def load(storage: StoreStorage, found: Iterable[Item]) -> Op[list[LoadedMemory | None]]:
-    """Read the values of memories that were found; `None` for those that do not live."""
+    """Read the values of memories that were found, without deserializing them; `None` for those that do not live."""
     return (yield from gather([_load(storage, item) for item in found]))
 
 
@@ -163,8 +168,11 @@ def _load(storage: StoreStorage, item: Item) -> Op[LoadedMemory | None]:
         loaded = LoadedSegments(items.partition_key(item))
         if not (yield from loaded.read(storage, memory.part.own, by_keys=True)):
             size = sum(map(len, loaded.contents.values()))
-            value = yield from work(partial(read_value, storage.codec, memory, loaded.contents), size)
-            return LoadedMemory(parse_address(item), memory, value, size)
+            opened = partial(
+                part_content, storage.codec, item, memory_items.VALUE, memory.part, loaded.contents
+            )
+            packed = yield from work(opened, size)
+            return LoadedMemory(parse_address(item), memory, storage.codec, packed, size)
         # Another put has replaced the value since, and removed its segments.
         missing = memory.revision
         again = yield from storage.table.get(items.partition_key(item), items.sort_key(item))
@@ -174,10 +182,9 @@ def _load(storage: StoreStorage, item: Item) -> Op[LoadedMemory | None]:
     raise items.damaged(item, "segments that it needs are not in the table")
 
 
-def read_value(codec: Codec, memory: StoredMemory, contents: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """Open a memory's value."""
-    raw = part_content(codec, memory.item, memory_items.VALUE, memory.part, contents)
-    return memory_items.unpack_value(codec, memory.item, raw)
+def packed_bytes(found: Iterable[LoadedMemory]) -> int:
+    """Return how many bytes the values of memories have, serialized."""
+    return sum(len(each.packed) for each in found)
 
 
 # What belongs to a value beside its item

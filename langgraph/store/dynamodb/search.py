@@ -20,7 +20,7 @@ from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
+from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 
 from . import keys
@@ -28,7 +28,7 @@ from .json_values import matches
 from .keys import Address
 from .memory_items import StoredMemory, parse_memory
 from .partitions import Budget, partitions_under, read_under
-from .reads import LoadedMemory, in_microseconds, load
+from .reads import LoadedMemory, in_microseconds, load, packed_bytes
 from .resources import Listings, StoreStorage
 from .similarity import Candidates, Scored, SimilarityQuery
 
@@ -133,8 +133,7 @@ class SearchListing(ABC):
     @property
     def size_bytes(self) -> int:
         """The estimated memory that it takes, in bytes."""
-        opened = (loaded.memory for loaded, _ in self._matches)
-        return sum(_MEMORY_BYTES + item_bytes(each.item) for each in (*self._unopened, *opened))
+        return _kept_bytes(self._unopened, self._matches)
 
     def next(self, count: int) -> Op[list[Scored]]:
         """Return the next memories that match: so many, or all that are left."""
@@ -163,7 +162,7 @@ class SearchListing(ABC):
         while len(self._matches) < count and self._unopened:
             opened = yield from self._open([each.item for each in self._unopened[:group]])
             del self._unopened[:group]
-            self._matches += [(each, None) for each in opened if matches(each.value, self._wanted.filter)]
+            self._matches += [(each, None) for each in (yield from self._matching(opened))]
         found, self._matches = self._matches[:count], self._matches[count:]
         return found
 
@@ -171,6 +170,17 @@ class SearchListing(ABC):
         loaded = [each for each in (yield from load(self._storage, found)) if each is not None]
         self._budget.take(sum(each.segment_bytes for each in loaded))
         return loaded
+
+    def _matching(self, loaded: Sequence[LoadedMemory]) -> Op[Sequence[LoadedMemory]]:
+        """Return the memories whose value has what the filter wants."""
+        wanted = self._wanted.filter
+        if not wanted:
+            return loaded
+
+        def matching() -> list[LoadedMemory]:
+            return [each for each in loaded if matches(each.value(), wanted)]
+
+        return (yield from work(matching, packed_bytes(loaded)))
 
 
 class _ByTime(SearchListing):
@@ -189,18 +199,13 @@ class _ByKey(SearchListing):
     """A search in the order of keys: no more is read than is returned."""
 
     def _next(self, count: int) -> Op[list[Scored]]:
-        start = self._start
         prefix = keys.path_prefix(keys.MEMORIES, self.namespace)
         found: list[Scored] = []
-        for pk in (yield from partitions_under(self._storage, self.namespace)):
-            if start is not None and pk < start[0]:
-                continue
-            first = max(prefix, start[1]) if start is not None and pk == start[0] else prefix
-            if first >= keys.after(prefix):
-                continue
+        partitions = yield from partitions_under(self._storage, self.namespace)
+        for pk, between in keys.ranges_from(partitions, prefix, self._start):
             query = Query(
                 pk,
-                between=(first, keys.after(prefix)),
+                between=between,
                 consistent=self._storage.consistent_read,
                 first_page=max(PAGE_ITEMS_FIRST, count + 1),
             )
@@ -244,14 +249,8 @@ class _ByScore(SearchListing):
     @property
     def size_bytes(self) -> int:
         """The estimated memory that it takes, in bytes."""
-        read = [each.item for each in self._memories or ()]
-        kept = (*read, *(loaded.memory.item for loaded, _ in self._scored))
         scores = 0 if self._candidates is None else len(self._candidates.scores)
-        return (
-            super().size_bytes
-            + sum(_MEMORY_BYTES + item_bytes(each) for each in kept)
-            + _SCORE_BYTES * scores
-        )
+        return super().size_bytes + _kept_bytes(self._memories or (), self._scored) + _SCORE_BYTES * scores
 
     def _next(self, count: int) -> Op[list[Scored]]:
         if self._candidates is None:
@@ -313,17 +312,29 @@ class _ByScore(SearchListing):
 
     def _score(self, candidates: Candidates, read: Iterable[Item]) -> Op[None]:
         """Open memories, and keep those that match and have a score."""
-        for each in (yield from self._open(read)):
+        opened = yield from self._open(read)
+        matching = {each.memory.revision for each in (yield from self._matching(opened))}
+        self._mismatched |= {each.memory.revision for each in opened} - matching
+        for each in opened:
             place = each.address.pk, each.address.sk
-            if not matches(each.value, self._wanted.filter):
-                self._mismatched.add(each.memory.revision)
             score = candidates.scores.get(place, {}).get(each.memory.revision)
             found: Scored | None = (each, score)
             if score is None and each.memory.vectors:
                 found = yield from self._query.vectors.score(self._storage, each, self._query.embedding)
-            if found is not None and found[1] is not None and matches(found[0].value, self._wanted.filter):
+            if found is None or found[1] is None:
+                continue
+            if found[0] is not each:
+                matching |= {new.memory.revision for new in (yield from self._matching([found[0]]))}
+            if found[0].memory.revision in matching:
                 self._scored.append((found[0], found[1]))
                 self._with_scores.add(place)
+
+
+def _kept_bytes(unopened: Iterable[StoredMemory], opened: Sequence[Scored]) -> int:
+    """Return how much memory items and serialized values take, about."""
+    memories = (*unopened, *(loaded.memory for loaded, _ in opened))
+    items = sum(_MEMORY_BYTES + item_bytes(each.item) for each in memories)
+    return items + packed_bytes(loaded for loaded, _ in opened)
 
 
 def _place(memory: StoredMemory) -> tuple[str, str]:

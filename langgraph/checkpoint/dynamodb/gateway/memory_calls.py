@@ -375,8 +375,7 @@ class _Reading:
         return [tuple(each) for each in found]
 
     def _memory(self, loaded: LoadedMemory, score: float | None, refresh_ttl: bool) -> Op[Memory]:
-        size = loaded.segment_bytes or item_bytes(loaded.memory.item)
-        text: str = yield from work(partial(_text, loaded), size)
+        text: str = yield from work(partial(_text, loaded), len(loaded.packed))
         self.room.size_bytes += _MEMORY_BYTES + len(text)
         bytes_max = 2 * self.room.bytes_max
         if _MEMORY_BYTES + len(text) > bytes_max:
@@ -391,7 +390,7 @@ class _Reading:
 
 
 def _shown(loaded: LoadedMemory, text: str | None, score: float | None) -> Memory:
-    given = {**record_of(loaded), "namespace": loaded.address.namespace, "value": text, "score": score}
+    given = {**record_of(loaded, text), "namespace": loaded.address.namespace, "score": score}
     return Memory(**given, revision=loaded.memory.revision)
 
 
@@ -412,7 +411,7 @@ def _or_transient(operation: Op[Any]) -> Op[Any]:
 
 def _text(loaded: LoadedMemory) -> str:
     try:
-        return json.dumps(loaded.value, separators=(",", ":"))
+        return json.dumps(loaded.value(), separators=(",", ":"))
     except (TypeError, ValueError) as error:
         # Not by this package: its stores hold JSON data only.
         raise damaged(loaded.memory.item, f"its value is no JSON data ({error})") from error

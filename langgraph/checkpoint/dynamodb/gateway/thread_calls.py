@@ -73,8 +73,8 @@ from .serving import Principal, Serving
 Strategy: TypeAlias = Literal["keep_latest", "keep_last", "delete", "delete_all"]
 # How many checkpoints a page of a list has at most.
 _LISTED_MAX = 1000
-# A byte of JSON can take some twenty in memory, and what is read counts three times.
-_TIMES_METADATA = 8
+# A byte of JSON can take some twenty in memory as objects, and what is read counts three times.
+_TIMES_JSON = 8
 Write: TypeAlias = tuple[str, str, Value]
 ThreadPrefix: TypeAlias = Annotated[str, named_by("threads")]
 IdsOfRuns: TypeAlias = Annotated[list[Text], Field(max_length=IDS_MAX)]
@@ -543,9 +543,12 @@ class _PageInProgress:
 
     def add(self, found: CheckpointTuple) -> bool:
         """Add a checkpoint, and tell whether the page ends with it."""
-        self.held(_TIMES_METADATA * len(json.dumps(found.metadata)))
+        fields = {name: each for name, each in found.checkpoint.items() if name != "channel_values"}
+        text = json.dumps([fields, found.metadata], default=repr, skipkeys=True)
+        objects_bytes = _TIMES_JSON * len(text)
+        self.held(objects_bytes)
         self.found.append(found)
-        self.size_bytes += size_of(found)
+        self.size_bytes += objects_bytes + size_of(found)
         if len(self.found) in (self.count_max, _LISTED_MAX) or self.is_over(self.size_bytes):
             self.end = Place(**{name: found.config["configurable"][name] for name in Place.__annotations__})
         return self.end is not None
