@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "langgraph"
-MODULES_MAX = 160
+MODULES_MAX = 155
 
 
 @cache
