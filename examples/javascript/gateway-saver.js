@@ -78,8 +78,13 @@ export class GatewaySaver extends BaseCheckpointSaver {
     const { thread_id, checkpoint_ns = "" } = config.configurable ?? {};
     if (thread_id === undefined) return undefined;
     const checkpoint_id = getCheckpointId(config) || null;
-    const { checkpoint } = await this.#ask("get-tuple", { thread_id, checkpoint_ns, checkpoint_id });
-    return checkpoint === null ? undefined : this.#tuple(checkpoint);
+    while (true) {
+      const { checkpoint } = await this.#ask("get-tuple", { thread_id, checkpoint_ns, checkpoint_id });
+      if (checkpoint === null) return undefined;
+      const found = await this.#tuple(checkpoint);
+      // If the newest one was deleted before all of it came, another is that now.
+      if (found !== undefined || checkpoint_id !== null) return found;
+    }
   }
 
   async *list(config, { limit = Infinity, before, filter = {} } = {}) {
@@ -93,6 +98,7 @@ export class GatewaySaver extends BaseCheckpointSaver {
       // A list of all threads has all their namespaces.
       if (checkpoint_ns !== undefined && found.checkpoint_ns !== checkpoint_ns) continue;
       const tuple = await this.#tuple(found);
+      if (tuple === undefined) continue;
       // The service cannot filter by metadata that it cannot read.
       if (!Object.entries(filter).every(([name, value]) => isDeepStrictEqual(tuple.metadata[name], value))) continue;
       yield tuple;
@@ -108,9 +114,10 @@ export class GatewaySaver extends BaseCheckpointSaver {
     // All of them, even if only some are sent: the agent may change the others before the service wants them.
     const serialized = {};
     for (const [name, value] of Object.entries(channel_values)) serialized[name] = await this.#dumps(value, name);
-    const sent = new Set(Object.keys(serialized).filter((name) => name in newVersions));
+    const sent = new Set(Object.keys(serialized).filter((name) => Object.hasOwn(newVersions, name)));
     // What is not new is the parent's. LangGraph.js has no version of a channel that has never changed.
-    const isStored = (name) => sent.has(name) || (parent_checkpoint_id !== null && name in checkpoint.channel_versions);
+    const isKept = (name) => parent_checkpoint_id !== null && Object.hasOwn(checkpoint.channel_versions, name);
+    const isStored = (name) => sent.has(name) || isKept(name);
     const names = Object.keys(serialized).filter(isStored);
     const request = {
       thread_id,
@@ -187,10 +194,12 @@ export class GatewaySaver extends BaseCheckpointSaver {
     return { metadata: JSON.parse(Buffer.from(typed_metadata.data, "base64").toString()) };
   }
 
+  /** A checkpoint with its values; undefined if it was deleted before all of it came. */
   async #tuple(found) {
     const { thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id } = found;
     const placeWith = (id) => ({ configurable: { thread_id, checkpoint_ns, checkpoint_id: id } });
     found = await this.#completed(found);
+    if (found === null) return undefined;
     const channel_values = {};
     for (const [name, value] of Object.entries(found.values)) {
       channel_values[name] = await this.#loads(value, `Channel "${name}" of thread "${thread_id}"`);
@@ -209,7 +218,7 @@ export class GatewaySaver extends BaseCheckpointSaver {
     return tuple;
   }
 
-  /** A checkpoint with what did not fit into one answer, and comes in others. */
+  /** A checkpoint with what did not fit into one answer, and comes in others; null if it was deleted meanwhile. */
   async #completed(found) {
     const { thread_id, checkpoint_ns, checkpoint_id } = found;
     const shown = () => [...Object.values(found.values), ...found.pending_writes.map(([, , value]) => value)];
@@ -220,7 +229,7 @@ export class GatewaySaver extends BaseCheckpointSaver {
       for (const { data } of shown()) if (data !== null) known.set(digestOf(data), data);
       const have = [...known.keys()];
       ({ checkpoint: found } = await this.#ask("get-tuple", { thread_id, checkpoint_ns, checkpoint_id, have }));
-      if (found === null) throw new GatewayError(`Checkpoint "${checkpoint_id}" was deleted meanwhile.`);
+      if (found === null) return null;
     }
     for (const value of shown()) value.data ??= known.get(value.digest);
     return found;
@@ -318,7 +327,8 @@ export class GatewaySaver extends BaseCheckpointSaver {
     let response;
     let text;
     try {
-      response = await fetch(this.#url + path, { method, headers, body, signal });
+      // Another address, which has no business with them, would get the values.
+      response = await fetch(this.#url + path, { method, headers, body, signal, redirect: "manual" });
       text = await response.text();
     } catch (cause) {
       const why = cause.cause?.code ?? cause.message;

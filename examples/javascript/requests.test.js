@@ -61,6 +61,7 @@ describe("the requests of a checkpointer", () => {
   it.each([
     ["an error of the service", { status: 500, title: "Oh", headers: { "Content-Type": "application/problem+json" } }, {}],
     ["no JSON", { text: "<html>" }, {}],
+    ["another address", { status: 307, headers: { Location: "/elsewhere" } }, {}],
     ["any error, without retries", { status: 503 }, { retrySeconds: 0 }],
     ["a longer wait than is left", { status: 503, headers: { "Retry-After": "9" } }, { retrySeconds: 5 }],
   ])("are sent once if the answer is %s", async (_, answer, options) => {
@@ -120,12 +121,20 @@ describe("the requests of a checkpointer", () => {
     expect(second.body).toMatchObject({ values: { a: value, b: value }, kept: [] });
   });
 
+  it("take no name of every object for a channel that has changed", async () => {
+    const checkpoint = { v: 4, id: "2", channel_values: { constructor: "x" }, channel_versions: {} };
+    const [, { body }] = await served([about, { wanted: [] }], (saver) => {
+      return saver.put({ configurable: { ...config.configurable, checkpoint_id: "1" } }, checkpoint, {}, {});
+    });
+    expect([body.values, body.kept]).toEqual([{}, []]);
+  });
+
   it("keep no channel without a version", async () => {
     const checkpoint = { v: 4, id: "2", channel_values: { __pregel_tasks: [] }, channel_versions: {} };
     const [, { body }] = await served([about, { wanted: [] }], (saver) => {
       return saver.put({ configurable: { ...config.configurable, checkpoint_id: "1" } }, checkpoint, {}, {});
     });
-    expect(body).toMatchObject({ values: {}, kept: [] });
+    expect([body.values, body.kept]).toEqual([{}, []]);
   });
 
   it("ask for what did not fit into an answer", async () => {
@@ -140,6 +149,21 @@ describe("the requests of a checkpointer", () => {
       expect(found.pendingWrites).toEqual([["task", "b", "x"]]);
     });
     expect(last.body).toMatchObject({ checkpoint_id: "1", have: [same.digest] });
+  });
+
+  it("leave out what was deleted before all of it came", async () => {
+    const left = { type: "json", data: null, digest: "AAAAAAAAAAAAAAAAAAAAAA==" };
+    const part = { checkpoint: { ...stored, values: { a: left } } };
+    const gone = { checkpoint: null };
+    const named = { configurable: { ...config.configurable, checkpoint_id: "1" } };
+    await served([about, part, gone, { checkpoint: stored }, part, gone], async (saver) => {
+      // Another one is the newest then.
+      expect((await saver.getTuple(config)).checkpoint.channel_values).toEqual({});
+      expect(await saver.getTuple(named)).toBeUndefined();
+    });
+    await served([about, { checkpoints: [part.checkpoint, stored], after: null }, gone], async (saver) => {
+      expect(await listed(saver, config)).toHaveLength(1);
+    });
   });
 
   it("list page by page", async () => {
