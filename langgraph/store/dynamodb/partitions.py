@@ -97,18 +97,14 @@ def _is_empty(storage: StoreStorage, pk: str) -> Op[bool]:
     return True
 
 
-class Budget:
-    """Counts what one search reads, and raises before it is too much."""
+class BoundedReader:
+    """Reads for one search under a namespace: counts what is read, and raises before it is too much."""
 
-    def __init__(self, storage: StoreStorage, namespace: Sequence[str]) -> None:
+    def __init__(self, storage: StoreStorage, namespace: tuple[str, ...]) -> None:
         """Start with nothing read."""
+        self.storage = storage
+        self.namespace = namespace
         self._left = storage.search_bytes_max
-        self._on_read = storage.on_read
-        self._message = (
-            f"A search of namespace {tuple(namespace)} reads more than search_bytes_max, {self._left} bytes. Search a"
-            ' longer namespace, read it in pages with order="key" and after=, or give the store a larger'
-            " search_bytes_max."
-        )
 
     def has(self, size_bytes: int) -> bool:
         """Tell whether so many bytes may still be read."""
@@ -120,30 +116,29 @@ class Budget:
         Raises:
             SearchLimitError: They are too many.
         """
-        self._on_read(size_bytes)
+        self.storage.on_read(size_bytes)
         self._left -= size_bytes
         if self._left < 0:
-            raise SearchLimitError(self._message)
+            raise SearchLimitError(
+                f"A search of namespace {self.namespace} reads more than search_bytes_max,"
+                f" {self.storage.search_bytes_max} bytes. Search a longer namespace, read it in pages with"
+                ' order="key" and after=, or give the store a larger search_bytes_max.'
+            )
 
+    def read_all(self, kind: str) -> Op[list[Item]]:
+        """Read all items of one kind."""
+        partitions = yield from partitions_under(self.storage, self.namespace)
+        prefix = keys.path_prefix(kind, self.namespace)
+        read = yield from gather([self._read(pk, prefix) for pk in partitions])
+        return [item for each in read for item in each]
 
-def read_under(storage: StoreStorage, namespace: Sequence[str], kind: str, budget: Budget) -> Op[list[Item]]:
-    """Read all items of one kind under a namespace."""
-    partitions = yield from partitions_under(storage, namespace)
-    prefix = keys.path_prefix(kind, namespace)
-    read = [
-        _read(storage, Query(pk, prefix=prefix, consistent=storage.consistent_read), budget)
-        for pk in partitions
-    ]
-    return [item for each in (yield from gather(read)) for item in each]
-
-
-def _read(storage: StoreStorage, query: Query, budget: Budget) -> Op[list[Item]]:
-    found: list[Item] = []
-    while not query.done:
-        page = yield from storage.table.query_page(query)
-        budget.take(sum(map(item_bytes, page)))
-        found += page
-    return found
+    def _read(self, pk: str, prefix: str) -> Op[list[Item]]:
+        query, found = Query(pk, prefix=prefix, consistent=self.storage.consistent_read), list[Item]()
+        while not query.done:
+            page = yield from self.storage.table.query_page(query)
+            self.take(sum(map(item_bytes, page)))
+            found += page
+        return found
 
 
 _ANY = "*"

@@ -27,7 +27,7 @@ from . import keys
 from .json_values import matches
 from .keys import Address
 from .memory_items import StoredMemory, parse_memory
-from .partitions import Budget, partitions_under, read_under
+from .partitions import BoundedReader, partitions_under
 from .reads import LoadedMemory, in_microseconds, load, packed_bytes
 from .resources import Listings, StoreStorage
 from .similarity import Candidates, Scored, SimilarityQuery
@@ -118,7 +118,7 @@ class SearchListing(ABC):
         self.read_at = storage.clock()
         self.changes_before = 0
         self._storage = storage
-        self._budget = Budget(storage, wanted.namespace)
+        self._reader = BoundedReader(storage, wanted.namespace)
         self._wanted = wanted
         self._start = wanted.start()
         # Memories that are not opened, in order, and those that are and match.
@@ -137,7 +137,7 @@ class SearchListing(ABC):
 
     def next(self, count: int) -> Op[list[Scored]]:
         """Return the next memories that match: so many, or all that are left."""
-        self._budget = Budget(self._storage, self.namespace)
+        self._reader = BoundedReader(self._storage, self.namespace)
         return self._next(count)
 
     @abstractmethod
@@ -145,7 +145,7 @@ class SearchListing(ABC):
 
     def _read(self) -> Op[list[StoredMemory]]:
         """Read the memories under the namespace, in order."""
-        found = yield from read_under(self._storage, self.namespace, keys.MEMORIES, self._budget)
+        found = yield from self._reader.read_all(keys.MEMORIES)
         return self._living(found)
 
     def _living(self, found: Iterable[Item]) -> list[StoredMemory]:
@@ -168,7 +168,7 @@ class SearchListing(ABC):
 
     def _open(self, found: Iterable[Item]) -> Op[list[LoadedMemory]]:
         loaded = [each for each in (yield from load(self._storage, found)) if each is not None]
-        self._budget.take(sum(each.segment_bytes for each in loaded))
+        self._reader.take(sum(each.segment_bytes for each in loaded))
         return loaded
 
     def _matching(self, loaded: Sequence[LoadedMemory]) -> Op[Sequence[LoadedMemory]]:
@@ -211,7 +211,7 @@ class _ByKey(SearchListing):
             )
             while not query.done and len(found) < count:
                 page = yield from self._storage.table.query_page(query)
-                self._budget.take(sum(map(item_bytes, page)))
+                self._reader.take(sum(map(item_bytes, page)))
                 self._unopened = self._living(page)
                 found += yield from self._open_matching(count - len(found))
         # What else was read is less than a page, and is read again.
@@ -255,9 +255,7 @@ class _ByScore(SearchListing):
     def _next(self, count: int) -> Op[list[Scored]]:
         if self._candidates is None:
             compare = self._query.vectors.candidates
-            self._candidates = yield from compare(
-                self._storage, self.namespace, count, self._query.embedding, self._budget
-            )
+            self._candidates = yield from compare(self._reader, count, self._query.embedding)
             best = {place: max(scores.values()) for place, scores in self._candidates.scores.items()}
             self._ranked = sorted(best, key=lambda each: (-best[each], each))
         yield from self._open_best(self._candidates, count)
@@ -282,7 +280,7 @@ class _ByScore(SearchListing):
     def _items(self, candidates: Candidates, places: Sequence[tuple[str, str]]) -> Op[list[Item]]:
         """Read memories: the first groups by their keys, and then all by a query, if the search may read as much."""
         expected_bytes = self._group_bytes // max(1, self._opened) * len(candidates.scores)
-        if self._memories is None and self._groups >= _GROUPS_BY_KEY and self._budget.has(2 * expected_bytes):
+        if self._memories is None and self._groups >= _GROUPS_BY_KEY and self._reader.has(2 * expected_bytes):
             self._memories = yield from self._read()
             self._by_place = {_place(each): each.item for each in self._memories}
         if self._memories is not None:

@@ -25,7 +25,7 @@ from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError,
 from langgraph.checkpoint.dynamodb.version import requirement
 
 from .keys import VECTORS, Address, is_vector_under, parse_vector
-from .partitions import Budget
+from .partitions import BoundedReader
 from .reads import LoadedMemory
 from .resources import StoreStorage, Vector, VectorEngine
 
@@ -67,15 +67,8 @@ class Vectors(Protocol):
     def pack(self, embedding: Sequence[float]) -> NewVector:
         """Return an embedding as it is stored."""
 
-    def candidates(
-        self,
-        storage: StoreStorage,
-        namespace: tuple[str, ...],
-        needed: int,
-        query: Sequence[float],
-        budget: Budget,
-    ) -> Op[Candidates]:
-        """Find at least so many memories under a namespace that are most similar to an embedding, if there are."""
+    def candidates(self, reader: BoundedReader, needed: int, query: Sequence[float]) -> Op[Candidates]:
+        """Find at least so many memories that are most similar to an embedding, if there are, where a search reads."""
 
     def score(self, storage: StoreStorage, loaded: LoadedMemory, query: Sequence[float]) -> Op[Scored | None]:
         """Score a memory that has vectors and was stored after the candidates were found.
@@ -121,24 +114,16 @@ class EngineVectors:
         """Return an embedding for the engine. The item is empty."""
         return NewVector(embedding=embedding)
 
-    def candidates(
-        self,
-        storage: StoreStorage,
-        namespace: tuple[str, ...],
-        needed: int,
-        query: Sequence[float],
-        budget: Budget,
-    ) -> Op[Candidates]:
+    def candidates(self, reader: BoundedReader, needed: int, query: Sequence[float]) -> Op[Candidates]:
         """Ask the engine for the most similar vectors."""
-        del storage, budget
         # A memory may have several vectors, and some may be of values that were replaced.
         limit = 4 * needed + 100
-        call = partial(self.engine.search, namespace, query, limit)
+        call = partial(self.engine.search, reader.namespace, query, limit)
         found = yield from work(call, _OFF_THE_LOOP)
         scored = []
         for vector_id, score in found:
             item = _key_of(vector_id)
-            _check_found(vector_id, item, score, namespace)
+            _check_found(vector_id, item, score, reader.namespace)
             sk, revision = parse_vector(item)
             scored.append(((partition_key(item), sk), revision, float(score)))
         return Candidates(best_scores(scored), limit if len(found) >= limit else None)

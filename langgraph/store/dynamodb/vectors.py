@@ -22,7 +22,7 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 
 from .keys import VECTORS, parse_vector, vectors_prefix
-from .partitions import Budget, read_under
+from .partitions import BoundedReader
 from .reads import LoadedMemory, get
 from .resources import StoreStorage
 from .similarity import Candidates, DimensionsError, Distance, NewVector, Scored, best_scores
@@ -46,18 +46,11 @@ class ExactVectors:
         direction = vector / length if length else vector
         return NewVector(data=_LENGTH.pack(length) + direction.astype(_DIRECTION).tobytes())
 
-    def candidates(
-        self,
-        storage: StoreStorage,
-        namespace: tuple[str, ...],
-        needed: int,
-        query: Sequence[float],
-        budget: Budget,
-    ) -> Op[Candidates]:
+    def candidates(self, reader: BoundedReader, needed: int, query: Sequence[float]) -> Op[Candidates]:
         """Score every memory that has vectors."""
         del needed
-        found = yield from read_under(storage, namespace, VECTORS, budget)
-        compared = partial(self._scores, storage.codec, found, query)
+        found = yield from reader.read_all(VECTORS)
+        compared = partial(self._scores, reader.storage.codec, found, query)
         scores = yield from work(compared, sum(map(item_bytes, found)))
         scored = [
             ((partition_key(item), sk), revision, score)
