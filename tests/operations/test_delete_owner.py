@@ -139,9 +139,12 @@ def test_threads_from_before_the_saver_encrypted_are_not_passed_over(
     assert _threads(harness) == ({"b"} if reads_both else {"b", "old"})
 
 
-def test_a_thread_that_another_deletion_holds_or_that_cannot_be_read_is_named(harness: Harness) -> None:
+@pytest.mark.parametrize("about", [{"B": b"x"}, None], ids=["damaged", "missing"])
+def test_a_thread_that_another_deletion_holds_or_that_cannot_be_read_is_named(
+    harness: Harness, about: Any
+) -> None:
     _store(harness, _storage(harness), "ada", "a", "b", "c")
-    harness.change(harness.items("T", "c")["T"], about={"B": b"x"})
+    harness.change(harness.items("T", "c")["T"], about=about)
     harness.change(harness.items("T", "a")["T"], epoch={"S": "x"})
     done = _deleting(harness).finish()
     assert done.deleted == ["b"]

@@ -167,9 +167,9 @@ def read_about(codec: Codec, item: Item) -> ThreadDescription:
     """Open what the directory holds of a thread.
 
     Raises:
-        CheckpointCorruptionError: It is damaged, or was stored for another thread.
+        CheckpointCorruptionError: It is damaged, or was stored for another thread, or only its owner is left of it.
     """
-    if items.ABOUT not in item:
+    if OWNER not in item and items.ABOUT not in item:
         return ThreadDescription()
     return ThreadDescription(**json.loads(codec.open(items.binary(item, items.ABOUT), item, items.ABOUT)))
 
