@@ -379,7 +379,8 @@ DELETING = Thread.parse(typed({**HELD, "epoch": b"new", "previous": [b"epoch", b
 
 # fmt: off
 OF_OTHERS = [
-    Case("put_head", lambda: protocol.put_head(b"epoch"), {}, {}, "other-epoch", is_put=True),
+    Case("put_head", lambda: protocol.put_head(typed(STORED)), {}, {},
+         "other-epoch ends-before ends-after endless", is_put=True),
     Case("put_head", protocol.put_head, None, STORED, " ".join({*STORED_ITEMS} - {"no-epoch"}), is_put=True),
     Case("mark_head", lambda: protocol.mark_head(typed(STORED), b"mark"), {}, {"epoch": b"mark"},
          f"{OF_EPOCH} no-epoch {PARTS}"),

@@ -119,6 +119,24 @@ def test_a_copy_that_begins_late_hides_nothing_of_one_that_has_ended(
     harness.run(harness.process(ttl_seconds).put("2", {"x": 2}, "1", thread="copy"))
 
 
+def test_a_copy_that_is_late_and_dies_shortens_nothing_of_one_that_has_ended(harness: Harness) -> None:
+    harness.run(harness.process().put("1", {"x": 1}))
+    late = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
+    late.until(commits("1"))
+    user = harness.process(TTL_SECONDS)
+    harness.run(user.copy_thread("copy"))
+    harness.now += 0.97 * TTL_SECONDS
+    assert user.values(thread="copy") == {"x": 1}
+    harness.run(user.put_writes("1", [("x", 2)], "renews", thread="copy"))
+    for _ in range(4):
+        late.go_on()
+    late.drop()
+    harness.now += 0.9 * TTL_SECONDS
+    harness.run(user.put_writes("1", [("x", 3)], "uses", thread="copy"))
+    harness.now += 0.5 * TTL_SECONDS
+    assert harness.process().values(thread="copy") == {"x": 1}
+
+
 def test_a_copy_takes_no_dead_thread_that_lives_again(harness: Harness, expiring: Process) -> None:
     harness.run(expiring.put("5", {"x": 5}, thread="copy"))
     harness.now += TTL_SECONDS

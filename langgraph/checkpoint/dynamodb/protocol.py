@@ -690,19 +690,20 @@ def describe_thread(epoch: bytes, entry: Item, old: Item) -> Change:
 # Heads
 
 
-def put_head(replaced: bytes | None = None) -> Change:
-    """Store a head if there is none, or in place of one that carries an epoch.
+def put_head(replaced: Item | None = None) -> Change:
+    """Store a head if there is none, or in place of one that has the epoch and the expiry that it was read with.
 
     A put replaces a head only after it has seen that head, and then the thread with its own epoch. Otherwise a deletion
     may have deleted everything before that head, because that head is committed, and this one may never be. If the
     epoch ends in between, the deletion finds out when it restamps.
 
     Without the condition, a request that its client has given up could arrive late and replace a head that was stored
-    since, although its own segments may be gone.
+    since, although its own segments may be gone. And one that was slow would undo a renewal.
     """
     if replaced is None:
         return _change("", "attribute_not_exists(#epoch)")
-    return _change("", "attribute_not_exists(#epoch) OR #epoch = :epoch", epoch={"B": replaced})
+    as_read = "#epoch = :read_epoch AND #expiry = :read_expiry"
+    return _change("", f"attribute_not_exists(#epoch) OR ({as_read})", replaced)
 
 
 def is_passed_over(head: Item, epoch: bytes) -> bool:

@@ -312,24 +312,30 @@ def store_segments(
 def put_head(
     storage: Storage, partition: Partition, head: Item, epoch: bytes, *, deletes_former_writes: bool = False
 ) -> Op[bool]:
-    """Store a head, or replace another head of the same checkpoint, unless the epoch has ended.
+    """Store a head, or replace another head of the same checkpoint, unless the epoch has ended or a renewal came first.
 
     Once it has ended, the other head may be committed and all that a deletion has kept of the namespace, while this one
-    may never be committed. The writes of a head of a former life can be deleted before it is replaced.
+    may never be committed. And one that is kept for longer may be the state of the thread, which nothing shortens. The
+    writes of a head of a former life can be deleted before it is replaced.
     """
-    item, replaced = {**head, items.EPOCH: {"B": epoch}}, None
+    item = {**head, items.EPOCH: {"B": epoch}}
+    replaced: Item | None = None
     for _ in range(MERGE_ATTEMPTS_MAX):
         other = yield from storage.table.try_put(item, protocol.put_head(replaced))
         if other is None or other == item:
             return True
-        replaced = items.binary(other, items.EPOCH)
+        is_former = not protocol.is_of_one_life(items.binary(other, items.EPOCH), epoch)
+        if not is_former and expires_before(items.expires_at(head), items.expires_at(other)):
+            return False
+        replaced = other
         if protocol.is_passed_over(other, epoch):
-            replaced = protocol.mark_of(epoch, storage.rng.randbytes(protocol.LIFE_BYTES))
-            yield from storage.table.try_update(items.key_of(head), protocol.mark_head(other, replaced))
+            mark = protocol.mark_of(epoch, storage.rng.randbytes(protocol.LIFE_BYTES))
+            yield from storage.table.try_update(items.key_of(head), protocol.mark_head(other, mark))
+            replaced = {**other, items.EPOCH: {"B": mark}}
         thread = yield from read_thread(storage, partition)
         if thread is None or not is_reusable(thread.epoch, epoch):
             return False
-        if deletes_former_writes and not protocol.is_of_one_life(items.binary(other, items.EPOCH), epoch):
+        if deletes_former_writes and is_former:
             yield from _delete_former_writes(storage, other, thread.life)
     raise ThreadBusyError(
         f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
