@@ -179,8 +179,9 @@ class MemoryWorld:
     ) -> Op[Any]:
         """Store a memory; return nothing if something else came first."""
         storage = self.storage(process)
-        new = NewMemory(address_of(*place), value, ttl_seconds=ttl_seconds, expected=expected)
-        [stored] = yield from put_all(storage, [new], [vectors])
+        address = address_of(*place)
+        new = NewMemory(address, value, ttl_seconds=ttl_seconds, expected=expected, vectors=vectors)
+        [stored] = yield from put_all(storage, [new])
         return stored
 
     def read(self, process: Process, place: Place) -> Op[Any]:

@@ -26,7 +26,7 @@ def stored_in(harness: Harness, size: int) -> Any:
     """Store three memories; return the item of the second."""
     value = {"text": noise(size).hex()}
     new = [NewMemory(address_of(NAMESPACE, key), value) for key in KEYS]
-    harness.run(put_all(storage_of(harness), new, [[] for _ in new]))
+    harness.run(put_all(storage_of(harness), new))
     [item] = [each for each in harness.model.items() if each["SK"]["S"] == "M##food"]
     return item
 
@@ -96,7 +96,7 @@ def test_a_deletion_goes_on_from_any_place(place: tuple[str, ...], count: int) -
     harness = Harness()
     namespace = (*NAMESPACE, "drink")
     new = [NewMemory(address_of(namespace, key), {}) for key in KEYS]
-    harness.run(put_all(storage_of(harness), new, [[] for _ in new]))
+    harness.run(put_all(storage_of(harness), new))
     removal = remove_part(storage_of(harness), namespace, address_of(place, "x"), is_erasure=True)
     assert harness.run(removal) == (count, None)
 
@@ -108,7 +108,7 @@ def _stores(call: Call) -> bool:
 
 def _committed(harness: Harness, new: NewMemory) -> Call:
     """Store a memory; return the request that has committed it, which may arrive again."""
-    run = harness.begin(put_all(storage_of(harness), [new], [[]]))
+    run = harness.begin(put_all(storage_of(harness), [new]))
     [commit] = run.until(_stores)
     run.finish()
     return commit

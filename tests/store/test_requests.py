@@ -24,7 +24,7 @@ def _at(*labels: str) -> Address:
 
 
 def _put(harness: Harness, address: Address, value: dict[str, Any] | None, **options: Any) -> Any:
-    [outcome] = harness.run(put_all(storage_of(harness), [NewMemory(address, value, **options)], [[]]))
+    [outcome] = harness.run(put_all(storage_of(harness), [NewMemory(address, value, **options)]))
     return outcome
 
 

@@ -335,11 +335,12 @@ def run_batch(storage: StoreStorage, index: Index | None, batch: Batch) -> Op[Ou
     found = yield from gather(reading)
     positions = [*batch.gets, *batch.searches, *batch.lists]
     results = batch.results(zip(positions, itertools.chain(*found), strict=True))
-    vectors = [
-        [] if index is None else [index.pack(batch.embedded[text]) for text in each.texts]
-        for each in batch.puts
-    ]
-    return Outcome(results, (yield from put_all(storage, batch.puts, vectors)))
+    puts = batch.puts
+    if index is not None:
+        puts = [
+            replace(each, vectors=[index.pack(batch.embedded[text]) for text in each.texts]) for each in puts
+        ]
+    return Outcome(results, (yield from put_all(storage, puts)))
 
 
 def _get(storage: StoreStorage, wanted: Sequence[Get]) -> Op[list[Any]]:

@@ -58,6 +58,8 @@ class NewMemory:
     times: Times | None = None
     kept_seconds: int | None = None
     """For how long to leave a new tombstone, even where nothing lives, so that no put that is under way commits."""
+    vectors: Sequence[NewVector] = ()
+    """The vectors of its texts, once these are embedded."""
     token: str = ""
     """With what the revision begins that the value gets, so that a call that is repeated elsewhere is known again."""
 
@@ -69,7 +71,6 @@ def _as_it_is(operation: Op[Any]) -> Op[Any]:
 def put_all(
     storage: StoreStorage,
     new: Sequence[NewMemory],
-    vectors: Sequence[Sequence[NewVector]],
     guard: Callable[[Op[Any]], Op[Any]] = _as_it_is,
 ) -> Op[list[Any]]:
     """Store and delete memories side by side; return their new revisions.
@@ -77,12 +78,11 @@ def put_all(
     Args:
         storage: The storage.
         new: The memories.
-        vectors: The vectors of each of them.
         guard: Wraps the operation for each memory. It may return an error instead of raising it.
     """
     packed = yield from gather([_packed(storage, each) for each in new])
     yield from register(storage, [each.address.pk for each in new if each.value is not None])
-    puts = [guard(put(storage, each, raw, own)) for each, raw, own in zip(new, packed, vectors, strict=True)]
+    puts = [guard(put(storage, each, raw)) for each, raw in zip(new, packed, strict=True)]
     with storage.listings.changing([each.address.namespace for each in new]):
         outcomes = yield from gather(puts)
     stored = {
@@ -109,16 +109,13 @@ def _packed(storage: StoreStorage, new: NewMemory) -> Op[bytes | None]:
     return raw
 
 
-def put(
-    storage: StoreStorage, new: NewMemory, packed: bytes | None = None, vectors: Sequence[NewVector] = ()
-) -> Op[str | None]:
+def put(storage: StoreStorage, new: NewMemory, packed: bytes | None = None) -> Op[str | None]:
     """Store a memory in a partition that is registered, or delete one.
 
     Args:
         storage: The storage.
         new: The memory.
         packed: Its value, serialized by `memory_items.pack_value`; `None` for a deletion.
-        vectors: The vectors of its texts.
 
     Returns:
         The new revision; `None` if something else is there than was expected, or something newer than an import.
@@ -130,7 +127,7 @@ def put(
     # Segments and vectors of the attempts before.
     unused: list[Item] = []
     for delay in _delays(storage, new.address):
-        upload = yield from _upload(storage, new, packed, vectors)
+        upload = yield from _upload(storage, new, packed)
         if storage.clock() - upload.began_at > UPLOAD_SECONDS_MAX:
             # A sweep may take them for leftovers by the time of the commit.
             unused += upload.parts
@@ -239,38 +236,28 @@ class Upload(NamedTuple):
     memory: ComposedMemory | None
 
 
-def _upload(
-    storage: StoreStorage, new: NewMemory, packed: bytes | None, vectors: Sequence[NewVector]
-) -> Op[Upload]:
+def _upload(storage: StoreStorage, new: NewMemory, packed: bytes | None) -> Op[Upload]:
     """Compose a value, and store its segments and vectors."""
     # They belong to a revision, so each attempt, also of a repeated call, needs another one.
     revision = new.token + storage.rng.randbytes(8).hex()
     if packed is None:
         return Upload(revision, storage.clock(), [], None)
-    upload: Upload = yield from work(
-        partial(_compose, storage, new, packed, vectors, revision, storage.clock()), len(packed)
-    )
+    composing = partial(_compose, storage, new, packed, revision, storage.clock())
+    upload: Upload = yield from work(composing, len(packed))
     yield from storage.table.batch_write(puts=upload.parts)
-    own = upload.parts[len(upload.parts) - len(vectors) :]
-    yield from keep(storage, new.address, own, vectors)
+    own = upload.parts[len(upload.parts) - len(new.vectors) :]
+    yield from keep(storage, new.address, own, new.vectors)
     return upload
 
 
-def _compose(
-    storage: StoreStorage,
-    new: NewMemory,
-    packed: bytes,
-    vectors: Sequence[NewVector],
-    revision: str,
-    now: float,
-) -> Upload:
+def _compose(storage: StoreStorage, new: NewMemory, packed: bytes, revision: str, now: float) -> Upload:
     """Return the segments and vectors of a new value, and what its item gets."""
     address, times = new.address, new.times
     belongs = {memory_items.PART_OF: {"S": part_of(address, revision)}}
     builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None, belongs)
     beside = item_bytes(address.item_key) + _PLAIN_BYTES
     part = builder.part(memory_items.VALUE, packed, INLINE_VALUE_BYTES_MAX, beside=beside)
-    parts = [*builder.segments.values(), *_vectors(storage, address, vectors, revision)]
+    parts = [*builder.segments.values(), *_vectors(storage, new, revision)]
     expires_at = memory_items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None
     if times is not None and times.expires_at is not None:
         expires_at = times.expires_at
@@ -284,18 +271,16 @@ def _compose(
         new.ttl_seconds,
         expires_at,
         parts_until,
-        len(vectors),
+        len(new.vectors),
         bool(parts),
     )
     stored = [items.with_expiry(items.created(each, now), parts_until) for each in parts]
     return Upload(revision, now, stored, memory)
 
 
-def _vectors(
-    storage: StoreStorage, address: Address, vectors: Sequence[NewVector], revision: str
-) -> Iterator[Item]:
-    for number, new in enumerate(vectors):
-        item = items.key(address.pk, vector_sk(address, revision, number))
-        if new.data is not None:
-            item[items.DATA] = {"B": storage.codec.seal(new.data, item, items.DATA)}
+def _vectors(storage: StoreStorage, new: NewMemory, revision: str) -> Iterator[Item]:
+    for number, vector in enumerate(new.vectors):
+        item = items.key(new.address.pk, vector_sk(new.address, revision, number))
+        if vector.data is not None:
+            item[items.DATA] = {"B": storage.codec.seal(vector.data, item, items.DATA)}
         yield item

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, SearchOp
@@ -242,7 +242,7 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
         check_right(it.who, "write" if isinstance(op, StorePut) else "read")
     reading = _Reading(it.store.counting(it.held), ResponseRoom(it.response_bytes))
     reads_: dict[int, Callable[[], Op[Any]]] = {}
-    puts: dict[Any, _Put] = {}
+    puts: dict[Any, tuple[int, NewMemory]] = {}
     for position, op in enumerate(ops):
         if isinstance(op, StoreGet):
             address = address_of(batch_.checked_prefix(op.namespace), op.key)
@@ -253,10 +253,10 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
         elif isinstance(op, StoreListNamespaces):
             reads_[position] = partial(reading.namespaces, _list(op), it.who.memory_labels)
         else:
-            new = yield from _new(op)
+            new = replace((yield from _new(op)), vectors=_packed(op.vectors or ()))
             # Of several puts of a memory the last counts, unless they have something to answer.
             key = position if _has_result(new) else new.address
-            puts[key] = _Put(position, new, _packed(op.vectors or ()))
+            puts[key] = position, new
     left = yield from reading.all(reads_)
     # The puts come after the reads, also after those of what a search found.
     if left or reading.has_rest:
@@ -266,13 +266,13 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
     return StoreResults([reading.results.get(position) for position in range(len(ops))], sorted(left))
 
 
-def _put(storage: StoreStorage, puts: Sequence[_Put], results: dict[int, StoreResult]) -> Op[list[int]]:
+def _put(
+    storage: StoreStorage, puts: Sequence[tuple[int, NewMemory]], results: dict[int, StoreResult]
+) -> Op[list[int]]:
     """Store memories; return the positions of those for which the table was too busy, unless it was for all."""
-    outcomes = yield from put_all(
-        storage, [each.new for each in puts], [each.vectors for each in puts], _or_transient
-    )
+    outcomes = yield from put_all(storage, [new for _, new in puts], _or_transient)
     failed: list[int] = []
-    for (position, new, _), outcome in zip(puts, outcomes, strict=True):
+    for (position, new), outcome in zip(puts, outcomes, strict=True):
         if isinstance(outcome, Exception):
             failed.append(position)
             if len(failed) == len(puts):
@@ -305,12 +305,6 @@ def _removing(
         it.store, batch_.checked_prefix(namespace_prefix), start, until, is_erasure=is_erasure
     )
     return Removed(deleted, None if end is None else MemoryKey(end.namespace, end.key))
-
-
-class _Put(NamedTuple):
-    position: int
-    new: NewMemory
-    vectors: Sequence[NewVector]
 
 
 @dataclass
