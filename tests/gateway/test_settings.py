@@ -122,6 +122,10 @@ def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
         ("{limits: {in_flight_max: 0}}", "gateway.limits.in_flight_max: input should be greater than"),
         ("{limits: {in_flight_max: true}}", "gateway.limits.in_flight_max: give a number"),
         ("{principals: '{'}", "gateway.principals: give a mapping, or one as JSON or YAML"),
+        (
+            "{principals: '{bearer: {a: {sha256: x}, a: {sha256: x}}}'}",
+            "gateway.principals: give a mapping, or one as",
+        ),
         ("{principals: [1]}", "gateway.principals: must be a mapping"),
         ("{principals: {bearer: {a: {sha256: [hush]}}}}", "gateway.principals.bearer.a.sha256.0: "),
         ("{principals: {bearer: {a: {sha256: []}}}}", "gateway.principals.bearer.a.sha256: value should"),

@@ -245,10 +245,11 @@ def _read_file(path: Path, subject: Subject) -> Section:
         _refuse(f"{path}: lists or mappings in it are nested too deeply")
 
 
-class _StrictLoader(yaml.SafeLoader):
+class StrictLoader(yaml.SafeLoader):
     """Refuses a key that occurs twice in a mapping, one of which YAML's own loader would silently drop."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Make a dict of a mapping; raise if it has a key twice."""
         names = [name.value for name, _ in node.value]
         for at, (name, _) in enumerate(node.value):
             if name.value in names[:at]:
@@ -259,7 +260,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _read_yaml(name: str, text: str, subject: Subject) -> Section:
-    loader = _StrictLoader("")
+    loader = StrictLoader("")
     try:
         # An empty file has no tree.
         root = yaml.compose(text, Loader=yaml.SafeLoader) or yaml.ScalarNode("", "")

@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from ..config.dynamodb import DynamoDBOptions, make_saver
 from ..config.fields import Options, split
 from ..config.model import CheckpointerConfig
-from ..config.sources import Subject, Variables, configuration_error, faults_of, read
+from ..config.sources import StrictLoader, Subject, Variables, configuration_error, faults_of, read
 from ..errors import CheckpointerConfigurationError
 from ..saver import DynamoDBSaver
 from .app import create_gateway
@@ -51,9 +51,9 @@ def _parsed(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return yaml.safe_load(value)
+        return yaml.load(value, Loader=StrictLoader)  # noqa: S506 - it makes what `SafeLoader` makes.
     except yaml.YAMLError:
-        raise ValueError("give a mapping, or one as JSON or YAML") from None
+        raise ValueError("give a mapping, or one as JSON or YAML, with each key once") from None
 
 
 class BearerOptions(Options):
