@@ -189,6 +189,32 @@ async def test_a_request_that_ended_while_it_waited_for_its_place_gives_it_back(
     await hall.empty()
 
 
+async def test_a_part_of_a_request_waits_for_the_place_that_another_part_has_given_back() -> None:
+    hall = Hall(total=2)
+    who, began = Principal("a", "a"), list[str]()
+    await hall.places.enter(who)
+    held = Slot(hall.places, who)
+    resting = asyncio.create_task(held.rest(60))
+    await hall.come("B1", "C1")
+
+    async def ask() -> None:
+        async with held.busy():
+            began.append("now")
+
+    asking = asyncio.create_task(ask())
+    await hall.settle()
+    assert (hall.served, began) == (["B1", "C1"], [])
+    await hall.go("B1")
+    await asking
+    assert began == ["now"]
+    # The other part still waits, so the place is free again.
+    await hall.come("D1")
+    assert hall.served[-1] == "D1"
+    resting.cancel()
+    held.end()
+    await hall.empty()
+
+
 # What is read
 
 

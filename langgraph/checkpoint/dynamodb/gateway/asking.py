@@ -133,7 +133,7 @@ def patient(clients: Clients, retry_seconds: float) -> Asend:
         attempts = _attempts(now, call, retry_seconds)
         while True:
             try:
-                with now.place.busy():
+                async with now.place.busy():
                     return await now.send(clients.asend_once, call)
             except Exception as error:
                 wait = attempts.seconds_to_next(error) if now.goes_on(call) else None

@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from pydantic import Field
@@ -300,11 +300,12 @@ class Slot:
         self._is_over = False
         self._taking = asyncio.Lock()
 
-    @contextmanager
-    def busy(self) -> Iterator[None]:
-        """Need the place while the block runs."""
+    @asynccontextmanager
+    async def busy(self) -> AsyncIterator[None]:
+        """Hold the place while the block runs: another part of the request may have given it back."""
         self._busy += 1
         try:
+            await self._take()
             yield
         finally:
             self._busy -= 1
@@ -318,6 +319,9 @@ class Slot:
             await asyncio.sleep(seconds)
         finally:
             self._resting -= 1
+        await self._take()
+
+    async def _take(self) -> None:
         async with self._taking:
             if not self._is_held and not self._is_over:
                 await self._places.enter(self._who)
