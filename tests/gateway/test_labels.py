@@ -112,7 +112,7 @@ async def test_whoever_has_threads_has_memories(
             assert (await send(who, name, document)).status_code == 200
     assert (await send(who, "store/batch", {"ops": [put_of(*labels)]})).status_code == 200
     listed = (await send(who, "store/batch", {"ops": [{"op": "list_namespaces"}]})).json()["results"]
-    assert listed[0] == [[*labels, "notes"]]
+    assert listed[0]["namespaces"] == [[*labels, "notes"]]
     # One policy covers a tenant's threads and memories.
     if who == "dotted":
         assert {item["PK"]["S"].partition("/")[0] for item in all_items(own_client, table_name)} == {
@@ -159,8 +159,8 @@ async def test_reads_under_a_shorter_prefix_find_ones_own(send: Send) -> None:
         results = (await send(who, "store/batch", {"ops": ops})).json()["results"]
         searched = sorted(each["namespace"] for each in results[0])
         if prefix:
-            assert results[2] == searched
-        return searched, results[1]
+            assert results[2]["namespaces"] == searched
+        return searched, results[1]["namespaces"]
 
     ada, star, bob, other = (
         ["acme", "ada", "notes"], ["acme", "*", "notes"], ["acme", "bob", "notes"], ["other", "notes"],

@@ -10,24 +10,27 @@ which may run at any time, removes only entries that are a day old.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, is_expired
-from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK
+from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK, partition_labels
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
-from langgraph.checkpoint.dynamodb._runtime.requests import Query
+from langgraph.checkpoint.dynamodb._runtime.requests import Query, grouped
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, SearchLimitError
 
 from . import keys, memory_items
-from .keys import MEMORIES, after, parse_address, path_prefix
+from .keys import MEMORIES, parse_address, path_prefix
 from .resources import StoreStorage
+
+Namespace: TypeAlias = tuple[str, ...]
 
 
 def register(storage: StoreStorage, partitions: Iterable[str]) -> Op[None]:
@@ -142,28 +145,51 @@ class BoundedReader:
 
 
 _ANY = "*"
+# How many partitions are walked side by side.
+_AT_ONCE = 100
 
 
-def list_namespaces(
-    storage: StoreStorage, wanted: ListNamespacesOp, under: tuple[str, ...] = ()
-) -> Op[list[tuple[str, ...]]]:
-    """List namespaces that have memories: filtered, cut, without duplicates, sorted, and then limited.
+def list_namespaces(storage: StoreStorage, wanted: ListNamespacesOp) -> Op[list[Namespace]]:
+    """List namespaces that have memories: filtered, cut, without duplicates, sorted, and then limited."""
+    found, _ = yield from matching_namespaces(storage, wanted)
+    return limited(found, wanted)
+
+
+def limited(found: Iterable[Namespace], wanted: ListNamespacesOp) -> list[Namespace]:
+    """Return those of all matching namespaces that are wanted."""
+    return sorted({*found})[wanted.offset : wanted.offset + wanted.limit]
+
+
+def matching_namespaces(
+    storage: StoreStorage,
+    wanted: ListNamespacesOp,
+    under: Namespace = (),
+    after: Namespace | None = None,
+    is_over: Callable[[Namespace], bool] = lambda _found: False,
+) -> Op[tuple[set[Namespace], Namespace | None]]:
+    """Find namespaces that have memories, filtered and cut, in the order of their keys.
 
     Args:
         storage: The storage.
         wanted: What to list.
         under: Labels that all of them begin with.
+        after: The namespace behind which to go on; `None` for the beginning.
+        is_over: Takes each namespace that is found, and between groups of partitions an empty one; tells whether to
+            stop.
+
+    Returns:
+        The namespaces, and the one behind which to go on; `None` at the end.
     """
     conditions = wanted.match_conditions or ()
     prefix = max((_literal(each) for each in conditions if each.match_type == "prefix"), key=len, default=())
     narrowed = narrower(prefix, under)
     if narrowed is None:
-        return []
-    found = yield from namespaces_under(storage, narrowed)
+        return set(), None
+    found, end = yield from _namespaces_under(storage, narrowed, after, is_over)
     kept = {
         each[: wanted.max_depth] for each in found if all(_holds(condition, each) for condition in conditions)
     }
-    return sorted(kept)[wanted.offset : wanted.offset + wanted.limit]
+    return kept, end
 
 
 def narrower(prefix: tuple[str, ...], under: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -187,20 +213,31 @@ def _holds(condition: MatchCondition, namespace: Sequence[str]) -> bool:
     return all(wanted in (_ANY, label) for label, wanted in zip(labels, path, strict=True))
 
 
-def namespaces_under(storage: StoreStorage, prefix: Sequence[str]) -> Op[list[tuple[str, ...]]]:
-    """Find every namespace with memories under a prefix."""
+def _namespaces_under(
+    storage: StoreStorage, prefix: Namespace, after: Namespace | None, is_over: Callable[[Namespace], bool]
+) -> Op[tuple[list[Namespace], Namespace | None]]:
     partitions = yield from partitions_under(storage, prefix)
-    found = yield from gather(
-        [_in_partition(storage, pk, path_prefix(MEMORIES, prefix)) for pk in partitions]
-    )
-    return [namespace for each in found for namespace in each]
+    start = None if after is None else (keys.partition_of(after), _behind(after))
+    ranges = keys.ranges_from(partitions, path_prefix(MEMORIES, prefix), start)
+    found: list[Namespace] = []
+    last: str | None = None
+    for group in grouped(ranges, count_max=_AT_ONCE):
+        if last is not None and is_over(()):
+            return found, partition_labels(last)
+        walks = [_in_partition(storage, pk, between, is_over) for pk, between in group]
+        for part, is_whole in (yield from gather(walks)):
+            found += part
+            if not is_whole:
+                return found, part[-1]
+        last = group[-1][0] if group else None
+    return found, None
 
 
 def count_memories(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
     """Count the memories under a namespace, damaged ones too. This needs no key: no value is opened."""
     prefix, count = path_prefix(MEMORIES, namespace), 0
     for pk in (yield from partitions_under(storage, namespace)):
-        query = _keys(storage, pk, prefix, prefix, first_page=None)
+        query = _keys(storage, pk, (prefix, keys.after(prefix)), first_page=None)
         while not query.done:
             page = yield from storage.table.query_page(query)
             count += sum(_may_live(each, storage.clock()) for each in page)
@@ -214,25 +251,40 @@ def _may_live(item: Item, now: float) -> bool:
         return True
 
 
-def _in_partition(storage: StoreStorage, pk: str, prefix: str) -> Op[list[tuple[str, ...]]]:
-    """Find the namespaces of one partition: from a memory of one, go on behind all memories of that namespace."""
-    found: list[tuple[str, ...]] = []
-    query: Query | None = _keys(storage, pk, prefix, prefix)
+def _in_partition(
+    storage: StoreStorage, pk: str, between: tuple[str, str], is_over: Callable[[Namespace], bool]
+) -> Op[tuple[list[Namespace], bool]]:
+    """Find the namespaces of one partition: from a memory of one, go on behind all memories of that namespace.
+
+    Returns:
+        The namespaces, and whether these are all.
+    """
+    found: list[Namespace] = []
+    query: Query | None = _keys(storage, pk, between)
     while query is not None and not query.done:
         page = yield from storage.table.query_page(query)
         live = [each for each in page if not is_expired(each, storage.clock())]
         if live:
             namespace = parse_address(live[0]).namespace
             found.append(namespace)
-            # A `#` follows a namespace's own labels, and sorts before every label of those below it.
-            query = _keys(storage, pk, after(f"{path_prefix(MEMORIES, namespace)}#"), prefix)
-    return found
+            if is_over(namespace):
+                return found, False
+            query = _keys(storage, pk, (_behind(namespace), between[1]))
+    return found, True
 
 
-def _keys(storage: StoreStorage, pk: str, first: str, prefix: str, first_page: int | None = 1) -> Query:
+def _behind(namespace: Namespace) -> str:
+    """Return the first sort key behind the memories of a namespace, and before those below it.
+
+    A `#` follows a namespace's own labels, and sorts before every label of those below it.
+    """
+    return keys.after(f"{path_prefix(MEMORIES, namespace)}#")
+
+
+def _keys(storage: StoreStorage, pk: str, between: tuple[str, str], first_page: int | None = 1) -> Query:
     return Query(
         pk,
-        between=(first, after(prefix)),
+        between=between,
         consistent=storage.consistent_read,
         first_page=first_page,
         attributes=(PARTITION_KEY, SORT_KEY, *memory_items.LIVE_ATTRIBUTES),

@@ -270,6 +270,42 @@ def test_a_value_over_the_limits_is_refused_by_name(make_store: MakeStore, asked
     assert asked == ["about", "store/batch"]
 
 
+def test_namespaces_come_in_as_many_responses_as_there_is_time_for(
+    store: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespaces = [("users", "u1"), *(("users", f"u{number % 5}", f"{number}") for number in range(20))]
+    store.batch([PutOp(each, "k", {}) for each in namespaces])
+    # The time for every response is over at once.
+    monkeypatch.setattr(Limits, "part_seconds", -1.0)
+    monkeypatch.setattr("langgraph.store.dynamodb.partitions._AT_ONCE", 2)
+    asked.clear()
+    assert store.list_namespaces() == sorted(namespaces)
+    assert len(asked) >= len(namespaces)
+    assert store.list_namespaces(prefix=("users", "u1"), limit=2, offset=1) == [
+        ("users", "u1", "1"),
+        ("users", "u1", "11"),
+    ]
+    assert store.list_namespaces(max_depth=2) == [("users", f"u{number}") for number in range(5)]
+    # Nothing that is found ends a response then.
+    for number in range(4):
+        store.delete_namespace(("users", f"u{number}"))
+    asked.clear()
+    assert len(store.list_namespaces()) == 4
+    reads, new = [ListNamespacesOp(), GetOp(("users", "u4", "4"), "k")], ("users", "u4", "new")
+    listed, got, _ = store.batch([*reads, PutOp(new, "k", {})])
+    assert (new in listed, got.key, store.get(new, "k").key) == (False, "k", "k")
+
+
+def test_namespaces_come_in_as_many_responses_as_they_need(make_store: MakeStore, asked: Asked) -> None:
+    store = make_store(body_bytes_max=2_000)
+    namespaces = sorted(("users", f"u{number}") for number in range(20))
+    for each in namespaces:
+        store.put(each, "k", {})
+    asked.clear()
+    assert store.list_namespaces() == namespaces
+    assert len(asked) >= 3
+
+
 def test_what_is_deleted_while_it_is_exported_is_left_out(
     make_store: MakeStore, make_direct: MakeDirect, asked: Asked
 ) -> None:

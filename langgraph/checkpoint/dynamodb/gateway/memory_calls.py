@@ -27,7 +27,7 @@ from langgraph.store.dynamodb.batch import check_list, new_memory, new_search, r
 from langgraph.store.dynamodb.json_values import NESTING_MAX
 from langgraph.store.dynamodb.keys import Address, address_of
 from langgraph.store.dynamodb.memory_items import Expected, StoredMemory
-from langgraph.store.dynamodb.partitions import list_namespaces, narrower
+from langgraph.store.dynamodb.partitions import Namespace, matching_namespaces, narrower
 from langgraph.store.dynamodb.put import NewMemory, put_all
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.resources import StoreStorage
@@ -56,19 +56,22 @@ if TYPE_CHECKING:
 
 # What a memory's document has beside its value.
 _MEMORY_BYTES = 300
+# What each label of a namespace takes beside its text.
+_LABEL_BYTES = 60
 _LISTED_MAX = 10_000
 
 
 @dataclass
 class ResponseRoom:
-    """The room for results in one response. The last result may exceed it by its own size."""
+    """The room for results in one response, and the time for them. The last result may exceed it by its own size."""
 
-    bytes_max: int
+    is_over: Callable[[int], bool]
+    """Tells whether a response of so many bytes ends, since it is full or its time is over."""
     size_bytes: int = 0
 
     def is_full(self) -> bool:
         """Tell whether no more results fit."""
-        return self.size_bytes >= self.bytes_max
+        return self.is_over(self.size_bytes)
 
 
 class Recent(OrderedDict[str, float]):
@@ -174,13 +177,12 @@ class Condition(Argument):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreListNamespaces(Argument):
-    """List namespaces."""
+    """List namespaces, as many as fit and there is time for. `after` is where the last response stopped."""
 
     op: Literal["list_namespaces"]
     match_conditions: list[Condition] | None = None
     max_depth: Number | None = None
-    limit: Number = 100
-    offset: Number = 0
+    after: tuple[str, ...] | None = None
 
 
 StoreOp: TypeAlias = Annotated[
@@ -213,7 +215,15 @@ class PutRevision(Response):
     revision: str | None
 
 
-StoreResult: TypeAlias = Memory | list[Memory] | list[tuple[str, ...]] | PutRevision | None
+@dataclass(frozen=True)
+class Namespaces(Response):
+    """Namespaces, cut to `max_depth`. With `after`, there are more, and one may come again; null: these were all."""
+
+    namespaces: list[tuple[str, ...]]
+    after: tuple[str, ...] | None
+
+
+StoreResult: TypeAlias = Memory | list[Memory] | Namespaces | PutRevision | None
 
 
 @dataclass(frozen=True)
@@ -240,7 +250,7 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
     """Run operations: first the reads, and then the puts, if the results of all reads fit into the response."""
     for op in ops:
         check_right(it.who, "write" if isinstance(op, StorePut) else "read")
-    reading = _Reading(it.store.counting(it.held), ResponseRoom(it.response_bytes))
+    reading = _Reading(it.store.counting(it.held), ResponseRoom(it.fullness()), it.response_bytes)
     reads_: dict[int, Callable[[], Op[Any]]] = {}
     puts: dict[Any, tuple[int, NewMemory]] = {}
     for position, op in enumerate(ops):
@@ -251,7 +261,7 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
         elif isinstance(op, StoreSearch):
             reads_[position] = partial(reading.find, _search(op, it.who), op.refresh_ttl)
         elif isinstance(op, StoreListNamespaces):
-            reads_[position] = partial(reading.namespaces, _list(op), it.who.memory_labels)
+            reads_[position] = partial(reading.namespaces, _list(op), it.who.memory_labels, op.after)
         else:
             new = replace((yield from _new(op)), vectors=_packed(op.vectors or ()))
             # Of several puts of a memory the last counts, unless they have something to answer.
@@ -313,6 +323,7 @@ class _Reading:
 
     storage: StoreStorage
     room: ResponseRoom
+    bytes_max: int
     results: dict[int, StoreResult] = field(default_factory=dict)
     has_rest: bool = False
     wanted: list[Address] = field(default_factory=list)
@@ -320,10 +331,10 @@ class _Reading:
     _renewed: list[StoredMemory] = field(default_factory=list)
 
     def all(self, wanted: Mapping[int, Callable[[], Op[Any]]]) -> Op[list[int]]:
-        """Read; return the positions of those for which there was no room."""
+        """Read; return the positions of those for which there was no room or time. There is for the first one."""
         left: list[int] = []
         for position, read in wanted.items():
-            if self.room.is_full():
+            if self.results and self.room.is_full():
                 left.append(position)
             else:
                 self.results[position] = yield from read()
@@ -363,15 +374,23 @@ class _Reading:
                 memories.append((yield from self._memory(loaded, score, refresh_ttl)))
         return memories
 
-    def namespaces(self, op: ListNamespacesOp, labels: tuple[str, ...]) -> Op[list[tuple[str, ...]]]:
+    def namespaces(self, op: ListNamespacesOp, labels: Namespace, after: Namespace | None) -> Op[Namespaces]:
         """List namespaces."""
-        found = yield from list_namespaces(self.storage, op, labels)
-        return [tuple(each) for each in found]
+
+        def is_over(found: Namespace) -> bool:
+            size = sum(_LABEL_BYTES + len(each) for each in found)
+            self.storage.on_read(size)
+            self.room.size_bytes += size
+            return self.room.is_full()
+
+        found, end = yield from matching_namespaces(self.storage, op, labels, after, is_over)
+        self.has_rest = self.has_rest or end is not None
+        return Namespaces(sorted(found), end)
 
     def _memory(self, loaded: LoadedMemory, score: float | None, refresh_ttl: bool) -> Op[Memory]:
         text: str = yield from work(partial(_text, loaded), len(loaded.packed))
         self.room.size_bytes += _MEMORY_BYTES + len(text)
-        bytes_max = 2 * self.room.bytes_max
+        bytes_max = 2 * self.bytes_max
         if _MEMORY_BYTES + len(text) > bytes_max:
             raise CheckpointerInputError(
                 f"the value of memory {loaded.address.key!r} has {len(text)} bytes as JSON, and a response of this"
@@ -473,7 +492,7 @@ def _list(op: StoreListNamespaces) -> ListNamespacesOp:
     conditions = tuple(
         MatchCondition(each.match_type, tuple(each.path)) for each in op.match_conditions or ()
     )
-    wanted = ListNamespacesOp(conditions or None, op.max_depth, op.limit, op.offset)
+    wanted = ListNamespacesOp(conditions or None, op.max_depth)
     check_list(wanted)
     return wanted
 

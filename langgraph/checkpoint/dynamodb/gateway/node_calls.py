@@ -94,7 +94,7 @@ def get(it: Serving, keys: Annotated[tuple[NodeKey, ...], Field(max_length=MANY_
     values: list[Value | None] = [None] * len(keys)
     refused: list[Refused] = []
     left: list[int] = []
-    room = ResponseRoom(it.response_bytes)
+    room = ResponseRoom(it.fullness())
     for start in range(0, len(keys), _READ_AT_ONCE):
         group = range(start, min(start + _READ_AT_ONCE, len(keys)))
         if room.is_full():

@@ -18,9 +18,10 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import ListNamespacesOp, TTLConfig
 from typing_extensions import Unpack, override
 
-from langgraph.store.dynamodb.batch import Asked, Batch, Outcome, times_record
+from langgraph.store.dynamodb.batch import Asked, Batch, Get, Outcome, times_record
 from langgraph.store.dynamodb.json_values import matches
 from langgraph.store.dynamodb.memory_items import pack_value
+from langgraph.store.dynamodb.partitions import limited
 from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
 from langgraph.store.dynamodb.resources import LISTINGS_BYTES_MAX, Listings
@@ -150,8 +151,9 @@ class HttpStore(ServiceClient, TableStore):
         puts = yield from gather([self._put(each, batch) for each in batch.puts])
         with self._listings.changing(batch.namespaces):
             results = yield from self._results([*reads, *puts])
-        positions = [*batch.gets, *batch.searches, *batch.lists]
-        found = batch.results(zip(positions, map(_result, reads, results[: len(reads)]), strict=True))
+        wanted: dict[int, Any] = {**batch.gets, **batch.searches, **batch.lists}
+        shown = map(_result, wanted.values(), results[: len(reads)])
+        found = batch.results(zip(wanted, shown, strict=True))
         stored = (each for each in results[len(reads) :] if isinstance(each, PutRevision))
         return Outcome(found, [each.revision for each in stored])
 
@@ -243,8 +245,12 @@ class HttpStore(ServiceClient, TableStore):
                 for position, result in zip(left, response.results, strict=True):
                     op = ops[position]
                     results[position] = result
-                    if isinstance(op, StoreSearch) and position not in not_run:
+                    if position in not_run:
+                        continue
+                    if isinstance(op, StoreSearch):
                         results[position] = yield from self._whole(op, result, needed)
+                    elif isinstance(op, StoreListNamespaces):
+                        results[position] = yield from self._all_namespaces(op, result)
                 left = sorted(not_run)
         return results
 
@@ -263,6 +269,15 @@ class HttpStore(ServiceClient, TableStore):
             return replace(cast("Memory", new), score=found.score)
 
         return [whole(each) for each in found]
+
+    def _all_namespaces(self, op: StoreListNamespaces, page: Any) -> Op[list[tuple[str, ...]]]:
+        """Return the namespaces that a list found, and those of the pages behind it."""
+        found: list[tuple[str, ...]] = page.namespaces
+        while page.after is not None:
+            more = replace(op, after=page.after)
+            [page] = (yield from self._service.ask(memory_calls.batch, (more,))).results
+            found += page.namespaces
+        return found
 
     # Requests
 
@@ -308,11 +323,11 @@ def _name_of(op: StoreOp) -> str:
     return f"the {op.op} of {getattr(op, 'key', 'a namespace')!r}"
 
 
-def _result(op: StoreOp, result: Any) -> Any:
+def _result(wanted: Get | Asked | ListNamespacesOp, result: Any) -> Any:
     """Return the result of a read as LangGraph has it."""
-    if isinstance(op, StoreListNamespaces):
-        return result
-    if isinstance(op, StoreSearch):
+    if isinstance(wanted, ListNamespacesOp):
+        return limited(result, wanted)
+    if isinstance(wanted, Asked):
         return _found(result)
     return None if result is None else _memory(MemoryItem, result, {})
 
@@ -338,8 +353,6 @@ def _list(wanted: ListNamespacesOp) -> StoreListNamespaces:
         op="list_namespaces",
         match_conditions=conditions,
         max_depth=wanted.max_depth,
-        limit=wanted.limit,
-        offset=wanted.offset,
     )
 
 
