@@ -390,6 +390,14 @@ def test_a_put_if_whose_answer_was_lost_is_known_again(
     assert store.get(NAMESPACE, "k") is None
 
 
+def test_an_import_whose_answer_was_lost_counts_once(store: HttpStore, asked: Asked) -> None:
+    store.put(NAMESPACE, "k", {})
+    records = [{**each, "key": f"{number}"} for number, each in enumerate([*store.export_items()] * 3)]
+    asked.twice = True
+    assert store.import_items(records) == 3
+    assert store.import_items(records) == 0
+
+
 def test_an_answer_without_any_result_ends_the_call(store: HttpStore, asked: Asked) -> None:
     assert store.get(NAMESPACE, "k") is None
     asked.answer = StoreResults([None], [0])

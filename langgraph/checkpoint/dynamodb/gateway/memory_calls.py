@@ -155,7 +155,7 @@ class StorePut(MemoryKey):
 
     With a token, 8 random bytes in hexadecimal by which a repeated request is known, it takes effect only if the memory
     has the revision that was read; null: if there is none. `times` are those of a memory to import, which replaces no
-    newer one.
+    newer one, whatever its revision.
     """
 
     op: Literal["put"]
@@ -459,9 +459,9 @@ def _new(op: StorePut) -> Op[NewMemory]:
         value = yield from work(partial(_json, op.value, f"value of memory {op.key!r}"), len(op.value))
     new = new_memory(PutOp(batch_.checked_prefix(op.namespace), op.key, value), None)
     new = replace(new, ttl_seconds=op.ttl_seconds)
-    if op.token is not None:
-        new = replace(new, expected=Expected(op.revision), token=op.token)
-    return new if op.times is None else replace(new, times=times_of(op.times))
+    if op.times is not None:
+        return replace(new, times=times_of(op.times), token=op.token or "")
+    return new if op.token is None else replace(new, expected=Expected(op.revision), token=op.token)
 
 
 def _packed(given: Sequence[bytes]) -> Sequence[NewVector]:

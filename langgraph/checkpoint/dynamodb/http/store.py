@@ -314,7 +314,7 @@ class HttpStore(ServiceClient, TableStore):
             else [_packed(index.checked(batch.embedded[text])) for text in new.texts],
             ttl_seconds=new.ttl_seconds,
             revision=None if expected is None else expected.revision,
-            token=None if expected is None else secrets.token_hex(8),
+            token=None if expected is None and new.times is None else secrets.token_hex(8),
             times=None if new.times is None else times_record(new.times),
         )
 
