@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb.migrate import SaverEndpoint, endpoint_of, migrate
 from langgraph.checkpoint.dynamodb.migrate.record import Record, kind_of_versions, translated
-from tests.support.checkpoints import checkpoint_of
+from tests.support.checkpoints import checkpoint_of, thread_config
+from tests.support.graphs import Graph, Saver
+from tests.support.moving_clock import Engine
+
+
+class Journal(TypedDict, total=False):
+    """A state with a log of which each step stores what it adds."""
+
+    log: Annotated[list[str], DeltaChannel(lambda log, more: sum(more, log), list)]
+
+
+def journal(saver: Saver) -> Graph:
+    """Build a graph that writes to its log once."""
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(Journal)
+    graph.add_node("write", lambda _: {"log": ["written"]}).add_edge(START, "write")
+    return graph.compile(checkpointer=saver)
 
 
 def record(versions: dict[str, Any], seen: dict[str, Any], values: dict[str, Any] | None = None) -> Record:
@@ -28,7 +47,7 @@ def padded(version: Any) -> str:
     return InMemorySaver().get_next_version(version, None)
 
 
-def test_versions_that_a_saver_can_count_on_from_are_left_alone() -> None:
+def test_versions_that_a_saver_gives_are_left_alone() -> None:
     ours, memory = DynamoDBSaver("table"), InMemorySaver()
     counts: list[Any] = [
         lambda each: ours.get_next_version(each, None),
@@ -39,10 +58,19 @@ def test_versions_that_a_saver_can_count_on_from_are_left_alone() -> None:
     for versions, kinds in (
         ({}, [None, None, None]),
         ({"a": 3}, [None, None, str]),
-        ({"a": padded(2)}, [None, int, None]),
+        ({"a": padded(2)}, [int, int, None]),
     ):
         checkpoint = record(versions, {}).checkpoint
         assert [kind_of_versions(each, checkpoint) for each in counts] == kinds
+
+
+def test_a_moved_thread_goes_on_from_before_its_delta_channel_was_written() -> None:
+    memory, ours, at = InMemorySaver(), Engine().saver(), thread_config("talk")
+    journal(memory).invoke({}, at)
+    list(migrate(SaverEndpoint(memory), endpoint_of(ours), ["talk"]))
+    graph = journal(ours)
+    _, before, _ = graph.get_state_history(at)
+    assert graph.invoke(None, before.config) == {"log": ["written"]}
 
 
 def test_padded_versions_become_their_numbers() -> None:

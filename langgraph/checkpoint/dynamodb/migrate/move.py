@@ -294,7 +294,7 @@ class _Move:
             self._report.writes += len(record.writes)
 
     def _for_target(self, record: Record) -> Record:
-        """Return the record with versions that the target's saver can continue from."""
+        """Return the record with versions as the target's saver gives them."""
         kind = kind_of_versions(self._target.next_version, record.checkpoint)
         return record if kind is None else translated(record, kind, self._target.dumps)
 

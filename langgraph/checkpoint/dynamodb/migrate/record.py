@@ -192,15 +192,14 @@ _NO_VALUE = "0" * 16
 
 
 def kind_of_versions(next_version: Callable[[Any], Any], checkpoint: base.Checkpoint) -> type | None:
-    """Return the type of versions that a saver needs, or None if it can continue from those of the checkpoint."""
+    """Return the type of versions that a saver gives, or None if those of the checkpoint are of that type.
+
+    A saver that can count on from others begins a channel with its own: LangGraph does so when it first stores a delta
+    channel, and cannot compare the two.
+    """
     version = next(iter(checkpoint["channel_versions"].values()), None)
-    if version is None:
-        return None
-    try:
-        following = next_version(version)
-    except (NotImplementedError, TypeError, ValueError, AttributeError):
-        following = next_version(None)
-    return None if type(following) is type(version) else type(following)
+    first = type(next_version(None))
+    return None if version is None or type(version) is first else first
 
 
 def translated(record: Record, kind: type, dumps: Dumps) -> Record:
