@@ -19,7 +19,9 @@ from langgraph.checkpoint.dynamodb._operations.delete_owner import (
     OwnerMemories,
     delete_owner,
 )
+from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
+from tests.support.checkpoints import thread_config
 from tests.support.harness import ENCRYPTED, Harness, Run
 
 
@@ -111,6 +113,16 @@ def test_a_thread_that_is_begun_again_meanwhile_is_named(harness: Harness) -> No
     assert list(done.failed) == ["b", "late"]
     for said in done.failed.values():
         assert said.startswith("the table has it again, or it was begun meanwhile")
+
+
+def test_what_a_run_ends_with_after_the_erasure_is_found_by_the_next(harness: Harness) -> None:
+    storage, at = _storage(harness), thread_config("a", "", "1")
+    _store(harness, storage, "ada", "a")
+    assert _deleting(harness).finish().deleted == ["a"]
+    at["configurable"]["user_id"] = "ada"
+    harness.run(put_writes(storage, at, [("__interrupt__", "?")], "task", ""))
+    assert _deleting(harness).finish().deleted == ["a"]
+    assert harness.model.items() == []
 
 
 def test_a_deletion_is_of_the_life_that_was_the_owners(harness: Harness) -> None:

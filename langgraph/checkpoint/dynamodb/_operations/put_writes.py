@@ -274,9 +274,10 @@ def _attempt(
     thread = yield from use_thread(storage, use, thread, entry)
     if thread is None:
         return False, None
-    # Parts that name segments, or are in a namespace with a marker, depend on more than their own item.
+    # Parts that name segments, or are in a namespace with a marker, depend on more than their own item. And special
+    # writes may be the last of a run: in a thread that was deleted nobody would find them.
     named = {each for part in parts.values() for each in part.ids}
-    must_confirm = bool(partition.namespace or named)
+    must_confirm = bool(partition.namespace or named or task.given[1])
     # Writes may come before the first checkpoint of their namespace.
     started = started_from(partition, task.root_id)
     if must_confirm and not (yield from store_segments(storage, partition, builder, named, thread, started)):
