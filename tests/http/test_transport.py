@@ -137,14 +137,16 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_the_gateway_says_how_long_to_wait(gateway: StandIn, ask: Ask, waits: list[float]) -> None:
     date = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=50)
-    for says in ("7", email.utils.format_datetime(date, usegmt=True), "nonsense"):
+    no_zone = f"Mon, 01 Jan 2026 00:00:00 +{'9' * 20}"
+    no_year = "Fri, 31 Dec 9999 23:59:59 -2300"
+    for says in ("7", email.utils.format_datetime(date, usegmt=True), "nonsense", no_zone, no_year):
         gateway.script.append(Answer(429, headers={"Retry-After": says}))
         ask(gateway.address)
-    seconds, until, unknown = waits
+    seconds, until, *unknown = waits
     # Up to half as long more, at random, so that not all clients come back at once.
     assert 7 <= seconds <= 10.5
     assert 40 < until <= 75
-    assert unknown < 1
+    assert max(unknown) < 1
 
 
 def test_what_would_have_to_wait_for_too_long_is_not_waited_for(

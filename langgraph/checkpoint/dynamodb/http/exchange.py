@@ -271,10 +271,10 @@ def _after_seconds(response: RawResponse) -> float:
     if text.isdecimal():
         return float(text)
     try:
-        until = parsedate_to_datetime(text)
-    except ValueError:
+        until = parsedate_to_datetime(text).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
         return 0.0
-    return max(0.0, (until.astimezone(timezone.utc) - datetime.now(timezone.utc)).total_seconds())
+    return max(0.0, (until - datetime.now(timezone.utc)).total_seconds())
 
 
 # The request
@@ -310,7 +310,7 @@ class ServiceClock:
 
     def learn(self, headers: Mapping[str, str]) -> None:
         """Set the clock by the headers of a response."""
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError, OverflowError):
             # The response took a while, and `Date` leaves out the part of a second. So the service's clock is ahead by
             # this or by more, and of many responses the one that says the most is the closest.
             ahead_seconds = parsedate_to_datetime(headers.get("Date", "")).timestamp() - self._clock()
