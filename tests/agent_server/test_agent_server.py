@@ -23,7 +23,7 @@ from langgraph_sdk.errors import InternalServerError
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK
-from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed_items
+from langgraph.checkpoint.dynamodb._operations.listed_partitions import listed
 from langgraph.store.dynamodb import DynamoDBStore
 from tests.conftest import lacks
 from tests.support.checkpoints import thread_config
@@ -261,7 +261,7 @@ def test_what_a_node_cached_another_thread_gets(server: SyncLangGraphClient, sto
         "Oslo is number 2",
         "Rome is number 1",
     ]
-    cached = store.runner.run(listed_items(store.storage.table, CACHE_MARK))
+    cached = store.runner.run(listed(store.storage.table, CACHE_MARK, items.partition_key))
     assert cached
 
 

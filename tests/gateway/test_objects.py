@@ -20,10 +20,10 @@ OBJECTS_BYTES = 3_000_000
 COUNT = 6
 
 
-async def _posted(saver: DynamoDBSaver, path: str, document: Any, **limits: int) -> Any:
+async def _posted(saver: DynamoDBSaver, path: str, document: Any, status: int = 200, **limits: int) -> Any:
     gateway = create_gateway(saver, authenticate=always(Principal("acme", "acme")), limits=Limits(**limits))
     response = await client_of(gateway).post(path, json=document)
-    assert response.status_code == 200, response.text
+    assert response.status_code == status, response.text
     return response.json()
 
 
@@ -43,6 +43,18 @@ async def test_a_search_makes_the_objects_of_one_memory_at_a_time(
     finally:
         tracemalloc.stop()
     assert peak < COUNT * OBJECTS_BYTES / 2
+
+
+async def test_a_search_counts_what_many_small_memories_take(saver: DynamoDBSaver) -> None:
+    puts = [{"op": "put", "namespace": ["acme"], "key": str(number), "value": "{}"} for number in range(150)]
+    await _posted(saver, "/store/batch", {"ops": puts})
+    search = {"ops": [{"op": "search", "namespace_prefix": ["acme"]}]}
+    # Of 150 bytes each.
+    refused = await _posted(saver, "/store/batch", search, 422, decompressed_bytes_max=100_000)
+    assert "this reads over 400,000 bytes at a time" in refused["detail"]
+    # One after the other are not too many.
+    several = {"ops": search["ops"] * 9}
+    assert (await _posted(saver, "/store/batch", several, decompressed_bytes_max=200_000))["left"] == []
 
 
 async def test_a_page_of_a_list_ends_before_its_objects_are_many(saver: DynamoDBSaver) -> None:

@@ -6,30 +6,30 @@ from langgraph.checkpoint.dynamodb._format.items import key, partition_key
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import (
     LISTED_SECONDS,
     ensure_listed,
-    listed_items,
+    listed,
 )
 from tests.support.harness import Harness
 
 
 def test_a_partition_is_listed_once_an_hour_under_the_mark_of_its_list(harness: Harness) -> None:
-    table, listed = harness.process().storage.table, dict[str, float]()
+    table, kept = harness.process().storage.table, dict[str, float]()
 
     def put(*partitions: str) -> None:
-        harness.run(ensure_listed(table, "%M#", partitions, lambda pk: key(pk, "R"), listed, harness.now))
+        harness.run(ensure_listed(table, "%M#", partitions, lambda pk: key(pk, "R"), kept, harness.now))
 
     put("a/%M#", "b/%M#", "a/%M#")
     begun = harness.now
-    assert listed == {"a/%M#": begun, "b/%M#": begun}
+    assert kept == {"a/%M#": begun, "b/%M#": begun}
     harness.now += LISTED_SECONDS - 1
     put("a/%M#", "c/%M#")
-    assert listed["a/%M#"] == begun
+    assert kept["a/%M#"] == begun
     harness.now += 1
     put("a/%M#")
     # What is due again is forgotten: the index has it, and a process may run for years.
-    assert listed == {"a/%M#": begun + LISTED_SECONDS, "c/%M#": begun + LISTED_SECONDS - 1}
-    found = harness.run(listed_items(table, "%M#"))
-    assert sorted(map(partition_key, found)) == ["a/%M#", "b/%M#", "c/%M#"]
-    assert harness.run(listed_items(table, "%K#")) == []
+    assert kept == {"a/%M#": begun + LISTED_SECONDS, "c/%M#": begun + LISTED_SECONDS - 1}
+    assert harness.run(listed(table, "%M#", partition_key)) == {"a/%M#", "b/%M#", "c/%M#"}
+    assert harness.run(listed(table, "%M#", partition_key, "b/")) == {"b/%M#"}
+    assert harness.run(listed(table, "%K#", partition_key)) == set()
 
 
 def test_a_run_whose_id_is_the_name_of_a_list_is_not_in_it(harness: Harness) -> None:
@@ -38,4 +38,4 @@ def test_a_run_whose_id_is_the_name_of_a_list_is_not_in_it(harness: Harness) -> 
     harness.run(ensure_listed(table, "%N#", [pk], lambda pk: key(pk, "P#"), {}, harness.now))
     for shard in range(4):
         harness.run(process.put(str(shard), {}, run_id=f"%N#{shard}"))
-    assert [*map(partition_key, harness.run(listed_items(table, "%N#")))] == [pk]
+    assert harness.run(listed(table, "%N#", partition_key)) == {pk}

@@ -12,8 +12,9 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.store.base import PutOp, SearchOp
 
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError, CheckpointerInputError
-from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.store.dynamodb import DynamoDBStore, SearchLimitError
 from tests.store.conftest import DIMS, CountedEmbeddings, MakeStore
+from tests.support.checkpoints import noise
 from tests.support.traffic import Traffic
 
 NAMESPACE = ("users", "u1", "notes")
@@ -108,6 +109,18 @@ def test_a_search_reads_the_vectors_and_the_best_memories(
     traffic.clear()
     assert len(store.search(NAMESPACE, query="a", limit=5)) == 5
     assert traffic.operations == ["Query", "BatchGetItem"]
+
+
+def test_a_search_by_similarity_reads_no_more_memories_than_a_search_may(
+    make_store: MakeStore, embeddings: CountedEmbeddings
+) -> None:
+    index = {"dims": DIMS, "embed": embeddings, "fields": ["text"]}
+    store = make_store(index=index, search_bytes_max=1_000_000)
+    for number in range(12):
+        store.put(NAMESPACE, str(number), {"text": "a", "noise": noise(90_000).hex()})
+    assert len(store.search(NAMESPACE, query="a", limit=5)) == 5
+    with pytest.raises(SearchLimitError):
+        store.search(NAMESPACE, query="a", limit=12)
 
 
 def test_embeddings_of_another_size_are_refused(make_store: MakeStore) -> None:

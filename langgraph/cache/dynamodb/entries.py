@@ -28,10 +28,10 @@ from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, label_path
 from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
-from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
+from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed
 from langgraph.checkpoint.dynamodb._runtime.events import running_meter
 from langgraph.checkpoint.dynamodb._runtime.options import check_ttl
-from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table
+from langgraph.checkpoint.dynamodb._runtime.requests import Query, Table, grouped
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerConfigurationError
 
@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 ENTRY_BYTES_MAX = 390 * 1024
 ENTRIES = "K#"
 _MARKER = "R"
+# How many namespaces are cleared side by side.
+_CLEARED_AT_ONCE = 100
 # Before the content, sealed with it: when the value expires, in epoch microseconds; 0 for never.
 _ENDS_BYTES = 8
 
@@ -181,15 +183,15 @@ def clear(storage: CacheStorage, namespaces: Sequence[Namespace] | None) -> Op[N
         partitions = yield from _marked_partitions(storage)
     else:
         partitions = [_partition(storage.prefix, each) for each in namespaces]
-    yield from gather([_clear(storage, pk) for pk in dict.fromkeys(partitions)])
+    for group in grouped(dict.fromkeys(partitions), count_max=_CLEARED_AT_ONCE):
+        yield from gather([_clear(storage, pk) for pk in group])
 
 
 def _marked_partitions(storage: CacheStorage) -> Op[list[str]]:
-    markers = yield from listed_items(storage.table, CACHE_MARK)
-    # A process finds what it has marked itself, even if the index does not have it yet.
-    found = {items.partition_key(each) for each in markers} | {*storage.marked}
     prefix = label_path(storage.prefix)
-    return sorted(pk for pk in found if pk.startswith(prefix))
+    found = yield from listed(storage.table, CACHE_MARK, items.partition_key, prefix)
+    # A process finds what it has marked itself, even if the index does not have it yet.
+    return sorted(found | {pk for pk in [*storage.marked] if pk.startswith(prefix)})
 
 
 def _clear(storage: CacheStorage, pk: str) -> Op[None]:

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK, partitio
 from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
-from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed_items
+from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, grouped
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, SearchLimitError
@@ -31,6 +31,11 @@ from .keys import MEMORIES, parse_address, path_prefix
 from .resources import StoreStorage
 
 Namespace: TypeAlias = tuple[str, ...]
+# How many partitions are read side by side.
+_AT_ONCE = 100
+# What an item takes in memory beside its bytes, and what a text does. Of small ones, a search reads very many.
+_ITEM_BYTES = 4_000
+_TEXT_BYTES = 60
 
 
 def register(storage: StoreStorage, partitions: Iterable[str]) -> Op[None]:
@@ -51,12 +56,22 @@ def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list
     """
     if len(namespace) >= keys.PARTITION_LABELS:
         return [keys.partition_of(namespace)]
-    if namespace:
-        query = Query(keys.register_of(namespace[0]), prefix=keys.ENTRIES, consistent=storage.consistent_read)
-        entries = yield from storage.table.query_all(query)
-        return sorted({keys.entry_partition(each) for each in entries})
-    entries = yield from listed_items(storage.table, REGISTER_MARK)
-    return sorted({keys.entry_partition(each) for each in entries} | {*storage.registered})
+    if not namespace:
+        registered = yield from listed(storage.table, REGISTER_MARK, keys.entry_partition)
+        return sorted(registered | {*storage.registered})
+    query = Query(
+        keys.register_of(namespace[0]),
+        prefix=keys.ENTRIES,
+        consistent=storage.consistent_read,
+        attributes=(PARTITION_KEY, SORT_KEY),
+    )
+    found = set[str]()
+    while not query.done:
+        page = yield from storage.table.query_page(query)
+        new = {keys.entry_partition(each) for each in page}
+        storage.on_read(sum(_TEXT_BYTES + len(each) for each in new))
+        found |= new
+    return sorted(found)
 
 
 def stay_registered(storage: StoreStorage, pk: str) -> Op[None]:
@@ -128,25 +143,34 @@ class BoundedReader:
                 ' order="key" and after=, or give the store a larger search_bytes_max.'
             )
 
+    def take_items(self, read: Sequence[Item]) -> None:
+        """Count items that were read.
+
+        Raises:
+            SearchLimitError: They have too many bytes.
+        """
+        self.storage.on_read(_ITEM_BYTES * len(read))
+        self.take(sum(map(item_bytes, read)))
+
     def read_all(self, kind: str) -> Op[list[Item]]:
         """Read all items of one kind."""
         partitions = yield from partitions_under(self.storage, self.namespace)
-        prefix = keys.path_prefix(kind, self.namespace)
-        read = yield from gather([self._read(pk, prefix) for pk in partitions])
-        return [item for each in read for item in each]
+        prefix, found = keys.path_prefix(kind, self.namespace), list[Item]()
+        for group in grouped(partitions, count_max=_AT_ONCE):
+            read = yield from gather([self._read(pk, prefix) for pk in group])
+            found += [item for each in read for item in each]
+        return found
 
     def _read(self, pk: str, prefix: str) -> Op[list[Item]]:
         query, found = Query(pk, prefix=prefix, consistent=self.storage.consistent_read), list[Item]()
         while not query.done:
             page = yield from self.storage.table.query_page(query)
-            self.take(sum(map(item_bytes, page)))
+            self.take_items(page)
             found += page
         return found
 
 
 _ANY = "*"
-# How many partitions are walked side by side.
-_AT_ONCE = 100
 
 
 def list_namespaces(storage: StoreStorage, wanted: ListNamespacesOp) -> Op[list[Namespace]]:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from langgraph.store.base import Item as StoredItem
 
 from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
-from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
+from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX, PAGE_ITEMS_FIRST
 from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
@@ -35,8 +35,10 @@ from .similarity import Candidates, Scored, SimilarityQuery
 Order: TypeAlias = Literal["updated_at", "created_at", "key"]
 ORDERS: Sequence[Order] = ("updated_at", "created_at", "key")
 _Found: TypeAlias = tuple[LoadedMemory, float]
-# Where there is a filter, values are opened in groups until enough match.
+# Where there is a filter, values are opened in groups until enough match. Otherwise no more at once than one request
+# reads.
 _GROUP = 64
+_GROUP_MAX = BATCH_GET_ITEMS_MAX
 # By similarity, so many groups are read by their keys. If they do not suffice, matches are rare, and a query reads all
 # for less.
 _GROUPS_BY_KEY = 2
@@ -156,9 +158,13 @@ class SearchListing(ABC):
         later = [each for each in places if self._start is None or each[0] > self._start]
         return [memory for _, memory in sorted(later, key=itemgetter(0))]
 
+    def _group(self, count: int) -> int:
+        """Return how many memories to open at once, if so many are wanted."""
+        return _GROUP if self._wanted.filter else max(1, min(count, _GROUP_MAX))
+
     def _open_matching(self, count: int) -> Op[list[Scored]]:
         """Open memories in order until so many match, and return these."""
-        group = _GROUP if self._wanted.filter else max(1, count)
+        group = self._group(count)
         while len(self._matches) < count and self._unopened:
             opened = yield from self._open([each.item for each in self._unopened[:group]])
             del self._unopened[:group]
@@ -211,7 +217,7 @@ class _ByKey(SearchListing):
             )
             while not query.done and len(found) < count:
                 page = yield from self._storage.table.query_page(query)
-                self._reader.take(sum(map(item_bytes, page)))
+                self._reader.take_items(page)
                 self._unopened = self._living(page)
                 found += yield from self._open_matching(count - len(found))
         # What else was read is less than a page, and is read again.
@@ -268,7 +274,7 @@ class _ByScore(SearchListing):
 
     def _open_best(self, candidates: Candidates, count: int) -> Op[None]:
         """Open the memories with the best scores, until enough match and none of the others can be better."""
-        group = _GROUP if self._wanted.filter else count
+        group = self._group(count)
         while self._ranked:
             bound = max(candidates.scores[self._ranked[0]].values())
             if sum(score >= bound for _, score in self._scored) >= count:
@@ -278,15 +284,17 @@ class _ByScore(SearchListing):
             yield from self._score(candidates, read)
 
     def _items(self, candidates: Candidates, places: Sequence[tuple[str, str]]) -> Op[list[Item]]:
-        """Read memories: the first groups by their keys, and then all by a query, if the search may read as much."""
+        """Read memories by their keys; if few match a filter, all by a query, if the search may read as much."""
         expected_bytes = self._group_bytes // max(1, self._opened) * len(candidates.scores)
-        if self._memories is None and self._groups >= _GROUPS_BY_KEY and self._reader.has(2 * expected_bytes):
+        is_rare = self._wanted.filter and self._groups >= _GROUPS_BY_KEY
+        if self._memories is None and is_rare and self._reader.has(2 * expected_bytes):
             self._memories = yield from self._read()
             self._by_place = {_place(each): each.item for each in self._memories}
         if self._memories is not None:
             return [self._by_place.pop(each) for each in places if each in self._by_place]
         wanted = [key(pk, sk) for pk, sk in places]
         found = yield from self._storage.table.batch_get(wanted, consistent=self._storage.consistent_read)
+        self._reader.take_items(found)
         self._groups, self._opened = self._groups + 1, self._opened + len(places)
         self._group_bytes += sum(map(item_bytes, found))
         return found

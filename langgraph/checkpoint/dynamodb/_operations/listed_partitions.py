@@ -47,8 +47,15 @@ def ensure_listed(
         listed.update(dict.fromkeys(due, now))
 
 
-def listed_items(table: Table, mark: str) -> Op[list[Item]]:
-    """Read the keys of the items of a list. The index is eventually consistent."""
+def listed(table: Table, mark: str, name_of: Callable[[Item], str], prefix: str = "") -> Op[set[str]]:
+    """Read the names of the items of a list that begin with a prefix. The index is eventually consistent.
+
+    Args:
+        table: The table.
+        mark: The name of the list.
+        name_of: Returns the name of an item, by its key.
+        prefix: The prefix.
+    """
     shards = [
         Query(
             f"{mark}{shard}",
@@ -58,6 +65,18 @@ def listed_items(table: Table, mark: str) -> Op[list[Item]]:
         )
         for shard in range(_SHARDS)
     ]
-    pages = yield from gather([table.query_all(each) for each in shards])
-    # Users choose the ids of runs, and the index may have a run under the name of a list.
-    return [item for page in pages for item in page if partition_key(item).endswith(mark)]
+    found = yield from gather([_names(table, each, mark, name_of, prefix) for each in shards])
+    return set[str]().union(*found)
+
+
+def _names(
+    table: Table, query: Query, mark: str, name_of: Callable[[Item], str], prefix: str
+) -> Op[set[str]]:
+    """Read names page by page: there may be very many, and most may be others'."""
+    found = set[str]()
+    while not query.done:
+        page = yield from table.query_page(query)
+        # Users choose the ids of runs, and the index may have a run under the name of a list.
+        names = (name_of(item) for item in page if partition_key(item).endswith(mark))
+        found.update(each for each in names if each.startswith(prefix))
+    return found

@@ -250,7 +250,8 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
     """Run operations: first the reads, and then the puts, if the results of all reads fit into the response."""
     for op in ops:
         check_right(it.who, "write" if isinstance(op, StorePut) else "read")
-    reading = _Reading(it.store.counting(it.held), ResponseRoom(it.fullness()), it.response_bytes)
+    held = _Held(it.held)
+    reading = _Reading(it.store.counting(held), held, ResponseRoom(it.fullness()), it.response_bytes)
     reads_: dict[int, Callable[[], Op[Any]]] = {}
     puts: dict[Any, tuple[int, NewMemory]] = {}
     for position, op in enumerate(ops):
@@ -318,10 +319,24 @@ def _removing(
 
 
 @dataclass
+class _Held:
+    """Counts the bytes that a request holds in memory."""
+
+    hold: Callable[[int], None]
+    size_bytes: int = 0
+
+    def __call__(self, count: int) -> None:
+        """Count bytes; negative ones are let go."""
+        self.size_bytes += count
+        self.hold(count)
+
+
+@dataclass
 class _Reading:
     """The reads of one request, as far as their results fit into a response."""
 
     storage: StoreStorage
+    held: _Held
     room: ResponseRoom
     bytes_max: int
     results: dict[int, StoreResult] = field(default_factory=dict)
@@ -351,7 +366,9 @@ class _Reading:
             (loaded,) = yield from reads.load(self.storage, [item])
         if loaded is None:
             return None
-        return (yield from self._memory(loaded, None, refresh_ttl))
+        if refresh_ttl:
+            self._renewed.append(loaded.memory)
+        return (yield from self._memory(loaded, None))
 
     def _read_ahead(self) -> Op[None]:
         keys = {
@@ -363,15 +380,21 @@ class _Reading:
         self._read |= dict.fromkeys(group) | {(partition_key(item), sort_key(item)): item for item in found}
 
     def find(self, wanted: Search, refresh_ttl: bool) -> Op[list[Memory]]:
-        """Search."""
+        """Search. What was read is let go, but for the results."""
+        others_bytes, before = self.held.size_bytes, self.room.size_bytes
         found = yield from search(self.storage, wanted)
         memories: list[Memory] = []
+        renewed: list[StoredMemory] = []
         for loaded, score in found:
             if self.room.is_full():
                 self.has_rest = True
                 memories.append(_shown(loaded, None, score))
             else:
-                memories.append((yield from self._memory(loaded, score, refresh_ttl)))
+                memories.append((yield from self._memory(loaded, score)))
+                renewed.append(loaded.memory)
+        if refresh_ttl:
+            yield from reads.renew(self.storage, renewed)
+        self.held(others_bytes + self.room.size_bytes - before - self.held.size_bytes)
         return memories
 
     def namespaces(self, op: ListNamespacesOp, labels: Namespace, after: Namespace | None) -> Op[Namespaces]:
@@ -387,7 +410,7 @@ class _Reading:
         self.has_rest = self.has_rest or end is not None
         return Namespaces(sorted(found), end)
 
-    def _memory(self, loaded: LoadedMemory, score: float | None, refresh_ttl: bool) -> Op[Memory]:
+    def _memory(self, loaded: LoadedMemory, score: float | None) -> Op[Memory]:
         text: str = yield from work(partial(_text, loaded), len(loaded.packed))
         self.room.size_bytes += _MEMORY_BYTES + len(text)
         bytes_max = 2 * self.bytes_max
@@ -397,8 +420,6 @@ class _Reading:
                 f" gateway at most {bytes_max}; raise body_bytes_max in its limits, or read it where the table can be"
                 " reached"
             )
-        if refresh_ttl:
-            self._renewed.append(loaded.memory)
         return _shown(loaded, text, score)
 
 
