@@ -114,7 +114,7 @@ class RemoteMemories(MemoryWorld):
 
 def _loaded(found: Any) -> Any:
     return SimpleNamespace(
-        value=found.value,
+        value=lambda: found.value,
         memory=SimpleNamespace(revision=found.revision),
         address=SimpleNamespace(namespace=found.namespace, key=found.key),
     )
