@@ -11,12 +11,12 @@ Damage: TypeAlias = Callable[[Any], dict[str, Any]]
 """Returns what attributes of an item change to; one that changes to None is left out."""
 
 
-def flip(name: str, position: int = -1) -> Damage:
+def flip(name: str) -> Damage:
     """Flip a bit of an attribute."""
 
     def flipped(item: Any) -> dict[str, Any]:
         data = bytearray(item[name]["B"])
-        data[position] ^= 0x40
+        data[-1] ^= 0x40
         return {name: {"B": bytes(data)}}
 
     return flipped

@@ -111,8 +111,7 @@ def test_a_prune_of_a_dead_thread_deletes_nothing_of_its_next_life(
     harness.run(expiring.put_writes("1", [("x", 1)]))
     harness.run(expiring.put("2", {"x": 2}, "1"))
     harness.now += TTL_SECONDS
-    prune = harness.begin(harness.process().prune())
-    prune.until(deletes_item(begins))
+    prune = harness.begin(harness.process().prune()).until(deletes_item(begins))
     harness.run(expiring.put("1", {"x": "new"}))
     harness.run(expiring.put_writes("1", [("x", 1), ("y", 2)]))
     prune.finish()

@@ -77,20 +77,26 @@ def _reads_item_of(thread: str) -> Any:
     return lambda call: call.method == "get_item" and call.params["Key"]["PK"] == {"S": f"{thread}#"}
 
 
+IS_BACK = "the table has it again, or it was begun"
+
+
 @pytest.mark.parametrize(
-    ("owner", "why"),
-    [("bob", "it is another owner's by now"), (None, "the table has it again, or it was begun")],
-    ids=["another owner's", "left the directory"],
+    ("rounds", "changed", "why"),
+    [
+        (0, {"owner": {"S": "bob"}}, "it is another owner's by now"),
+        (0, {"owner": None, "last_active": None, "active_day": None}, IS_BACK),
+        (1, {"epoch": {"B": bytes(24)}}, IS_BACK),
+    ],
+    ids=["another owner's", "left the directory", "another life"],
 )
 def test_a_thread_that_is_not_the_owners_any_more_stays(
-    harness: Harness, owner: str | None, why: str
+    harness: Harness, rounds: int, changed: dict[str, Any], why: str
 ) -> None:
     _store(harness, _storage(harness), "ada", "a")
-    run = _deleting(harness)
-    run.until(_reads_item_of("a"))
-    item = harness.items("T", "a")["T"]
-    changed: dict[str, Any] = {"owner": None, "last_active": None, "active_day": None}
-    harness.change(item, **({"owner": {"S": owner}} if owner else changed))
+    run = _deleting(harness).until(_reads_item_of("a"))
+    for _ in range(rounds):
+        run.go_on()
+    harness.change(harness.items("T", "a")["T"], **changed)
     done = run.finish()
     assert (done.deleted, list(done.failed)) == ([], ["a"])
     assert done.failed["a"].startswith(why)
@@ -112,7 +118,7 @@ def test_a_thread_that_is_begun_again_meanwhile_is_named(harness: Harness) -> No
     assert done.deleted == ["a"]
     assert list(done.failed) == ["b", "late"]
     for said in done.failed.values():
-        assert said.startswith("the table has it again, or it was begun meanwhile")
+        assert said.startswith(IS_BACK)
 
 
 def test_what_a_run_ends_with_after_the_erasure_is_found_by_the_next(harness: Harness) -> None:
@@ -123,16 +129,6 @@ def test_what_a_run_ends_with_after_the_erasure_is_found_by_the_next(harness: Ha
     harness.run(put_writes(storage, at, [("__interrupt__", "?")], "task", ""))
     assert _deleting(harness).finish().deleted == ["a"]
     assert harness.model.items() == []
-
-
-def test_a_deletion_is_of_the_life_that_was_the_owners(harness: Harness) -> None:
-    _store(harness, _storage(harness), "ada", "a")
-    run = _deleting(harness)
-    run.until(_reads_item_of("a"))
-    run.go_on()
-    harness.change(harness.items("T", "a")["T"], epoch={"B": bytes(24)})
-    assert run.finish().failed["a"].startswith("the table has it again")
-    assert _threads(harness) == {"a"}
 
 
 @pytest.mark.parametrize("reads_both", [True, False], ids=["reads both", "reads encrypted ones"])

@@ -276,8 +276,7 @@ def test_an_ancestor_that_lost_a_segment_meanwhile_does_not_outlive_it(harness: 
     _conversation(harness, [0, 0, 0.6])
     before = harness.items("C#")
     harness.now += 0.6 * TTL_SECONDS
-    run = _put(harness.process(TTL_SECONDS), 3)
-    run.until(updates("S#"))
+    run = _put(harness.process(TTL_SECONDS), 3).until(updates("S#"))
     torn = next(key for key in before if key.startswith("C#0001#W#"))
     harness.remove(harness.items("S#")[items.segment_sk(min(items.named_ids([before[torn]])))])
     run.finish()

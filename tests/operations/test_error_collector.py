@@ -72,8 +72,7 @@ def test_a_thread_that_is_being_deleted_does_not_keep_others_from_it(
 
 
 def test_an_error_that_is_of_no_thread_ends_a_deletion_at_once(harness: Harness, process: Process) -> None:
-    run = harness.begin(DELETIONS["prune"](process))
-    run.until(lambda call: "b#" in str(call.params))
+    run = harness.begin(DELETIONS["prune"](process)).until(lambda call: "b#" in str(call.params))
     error = ConnectionError("of the network")
     # It lets go of the thread, of which it may have the claim.
     run.go_on([error])

@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX, MERGE_ATTEMPTS_MAX
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call
-from tests.support.harness import Harness, Run, changes_thread, commits, confirms
+from tests.support.harness import Harness, Run, asks, changes_thread, commits, confirms
 
 
 def _give_up(run: Run[Any], wanted: Callable[[Call], bool], disturb: Callable[[], object]) -> str:
@@ -68,7 +68,7 @@ def test_writes_of_a_task_that_others_write_for_again_and_again(harness: Harness
     numbers = count(1)
     assert _give_up(
         writes,
-        lambda call: call.method == "update_item",
+        asks("update_item"),
         lambda: harness.run(harness.process().put_writes("1", others[: next(numbers)])),
     ) == (
         "writes of task 'task' of thread 't' could not be stored: other calls for the same task interfered"

@@ -12,7 +12,7 @@ from langgraph.checkpoint.dynamodb._operations import list as list_module
 from langgraph.checkpoint.dynamodb._operations.list import Position, Selection, list_checkpoints
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Stream, collected
 from tests.support.checkpoints import noise, thread_config
-from tests.support.harness import THREAD, Harness, Run
+from tests.support.harness import THREAD, Harness, Run, asks
 
 
 @pytest.fixture
@@ -137,8 +137,7 @@ def test_a_list_has_what_is_asked_for_the_newest_of_a_thread_first(
 
 def test_a_list_of_the_table_continues_behind_its_last_place(table: Harness) -> None:
     selection = Selection(storage=table.process().storage, after=Position("a", "child", "3"))
-    run = table.begin(_ids(selection.of(None)))
-    run.until(lambda call: call.method == "scan")
+    run = table.begin(_ids(selection.of(None))).until(asks("scan"))
     assert run.calls[0].params["ExclusiveStartKey"] == {"PK": {"S": "a#child"}, "SK": {"S": "C$"}}
     run.go_on([{"Items": [], "ScannedCount": 0}])
     assert run.finish() == ["2"]

@@ -51,9 +51,8 @@ def _short(key: Any) -> str:
     return "S#" if sk.startswith("S#") else sk
 
 
-def _other_savers(namespace: str = "") -> list[str]:
-    """Whether another saver has the namespace, in the two ways there are, and whether one has anything."""
-    return [f"query CHECKPOINT_t {namespace}#", f"query t {namespace}#checkpoint#", "query -"]
+# Whether another saver has the thread, in the two ways there are, and whether one has anything.
+OTHER_SAVERS = ["query CHECKPOINT_t #", "query t #checkpoint#", "query -"]
 
 
 def _stored(checkpoint_id: str) -> list[str]:
@@ -62,7 +61,7 @@ def _stored(checkpoint_id: str) -> list[str]:
 
 def test_a_read_of_what_is_not_there(harness: Harness, process: Process) -> None:
     """It looks once whether another saver has it."""
-    for looked in (_other_savers(), []):
+    for looked in (OTHER_SAVERS, []):
         assert _requests(harness.begin(process.read())) == ["query t# C#", *looked]
     harness.run(process.put("1", {"x": 1}))
     assert _requests(harness.begin(harness.process().read())) == ["query t# C#"]
@@ -70,7 +69,7 @@ def test_a_read_of_what_is_not_there(harness: Harness, process: Process) -> None
 
 def test_a_put(harness: Harness, process: Process) -> None:
     assert _requests(harness.begin(process.put("1", {"x": 1}))) == [
-        *_other_savers(),
+        *OTHER_SAVERS,
         TAKE_EPOCH,
         *_stored("1"),
     ]
@@ -110,8 +109,7 @@ def test_a_put_by_the_process_that_pruned_the_thread(harness: Harness, process: 
 def test_a_put_whose_thread_is_pruned_before_it_looks(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": 2}, "1"))
-    put = harness.begin(process.put("3", {"x": 3}, "2"))
-    put.until(confirms)
+    put = harness.begin(process.put("3", {"x": 3}, "2")).until(confirms)
     harness.run(harness.process().prune(2))
     assert _requests(put) == ["get_item T", "get_item C#2#", *_stored("3")]
 
@@ -136,7 +134,7 @@ def test_writes(harness: Harness, process: Process) -> None:
 
 def test_writes_of_a_thread_that_is_not_there_look_whose_it_is(harness: Harness) -> None:
     calls = _requests(harness.begin(harness.process().put_writes("1", [("x", 1)])))
-    assert calls == ["get_item T", *_other_savers(), TAKE_EPOCH, "update_item C#1#W#task SET"]
+    assert calls == ["get_item T", *OTHER_SAVERS, TAKE_EPOCH, "update_item C#1#W#task SET"]
 
 
 def test_a_copy_looks_whose_its_target_is_before_it_writes(harness: Harness) -> None:
@@ -145,7 +143,7 @@ def test_a_copy_looks_whose_its_target_is_before_it_writes(harness: Harness) -> 
     first_write = next(
         position for position, call in enumerate(calls) if not call.startswith(("query", "get_item"))
     )
-    assert [call for call in calls[:first_write] if call in _other_savers()] != []
+    assert [call for call in calls[:first_write] if call in OTHER_SAVERS] != []
 
 
 @pytest.mark.parametrize("knows_the_thread", [False, True])
@@ -176,8 +174,7 @@ def test_small_writes_name_what_their_checkpoint_has(harness: Harness, process: 
 
 def test_writes_whose_thread_is_pruned_before_they_look(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {}))
-    writes = harness.begin(process.put_writes("1", [("x", LARGE)]))
-    writes.until(confirms)
+    writes = harness.begin(process.put_writes("1", [("x", LARGE)])).until(confirms)
     harness.run(harness.process().prune())
     assert TAKE_EPOCH not in _requests(writes), "the look has told the epoch"
 
@@ -299,4 +296,4 @@ def test_a_copy_of_nothing_looks_whether_another_saver_has_it(harness: Harness, 
     with pytest.raises(CheckpointNotFoundError, match="no checkpoint to copy"):
         copying.go_on()
     # Nothing was written.
-    assert requests == ["get_item T", "query t# N#", "query t# C#", "query t#a C#", *_other_savers()]
+    assert requests == ["get_item T", "query t# N#", "query t# C#", "query t#a C#", *OTHER_SAVERS]

@@ -15,7 +15,16 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     READ_WAIT_SECONDS_MAX,
 )
 from tests.support.checkpoints import noise
-from tests.support.harness import TTL_SECONDS, Harness, Process, Run, changes_thread, confirms, removes_thread
+from tests.support.harness import (
+    TTL_SECONDS,
+    Harness,
+    Process,
+    Run,
+    asks,
+    changes_thread,
+    confirms,
+    removes_thread,
+)
 
 # More than an item of writes holds itself.
 BIG = noise(100_000)
@@ -29,14 +38,12 @@ def test_a_deletion_that_lost_its_claim_does_not_release_another_ones(
     """The first stands still past its claim, before the epoch ends or at its end; the second takes over."""
     for checkpoint_id in ("1", "2"):
         harness.run(process.put(checkpoint_id, {"big": BIG}))
-    first = harness.begin(getattr(harness.process(), deletion)())
-    first.until(changes_thread(":ended"))
+    first = harness.begin(getattr(harness.process(), deletion)()).until(changes_thread(":ended"))
     if stands_still_before != "#pending":
         first.go_on()
         first.until(changes_thread("REMOVE #claim") if deletion == "prune" else removes_thread)
     harness.now += CLAIM_SECONDS + 1
-    second = harness.begin(harness.process().prune())
-    second.until(lambda call: call.method == "query")
+    second = harness.begin(harness.process().prune()).until(asks("query"))
     if stands_still_before == "#pending":
         with pytest.raises(ThreadBusyError, match="another deletion took over"):
             first.finish()
@@ -51,8 +58,7 @@ def test_a_confirmation_makes_no_thread_item(harness: Harness, expiring: Process
     """A process finds its epoch in a thread that expires soon, and the thread is deleted before it is extended."""
     harness.run(expiring.put("1", {}))
     harness.now += 1.5 * TTL_SECONDS
-    put = harness.begin(expiring.put("2", {}, "1"))
-    put.until(confirms)
+    put = harness.begin(expiring.put("2", {}, "1")).until(confirms)
     put.go_on()
     harness.run(harness.process().delete_thread())
     put.finish()
@@ -64,8 +70,7 @@ def test_a_confirmation_makes_no_thread_item(harness: Harness, expiring: Process
 def test_a_thread_that_expires_meanwhile_is_deleted(harness: Harness, deletion: str) -> None:
     harness.run(harness.process(TTL_SECONDS).put("1", {"big": BIG}))
     harness.now += 2 * TTL_SECONDS - 5
-    run = harness.begin(getattr(harness.process(), deletion)())
-    run.until(lambda call: call.method == "query")
+    run = harness.begin(getattr(harness.process(), deletion)()).until(asks("query"))
     harness.now += 10
     harness.model.expire()
     run.finish()
@@ -75,8 +80,7 @@ def test_a_thread_that_expires_meanwhile_is_deleted(harness: Harness, deletion: 
 
 def test_a_deletion_waits_for_another_one_and_then_gives_up(harness: Harness) -> None:
     harness.run(harness.process().put("1", {"big": BIG}))
-    first = harness.begin(harness.process().prune())
-    first.until(lambda call: call.method == "query")
+    harness.begin(harness.process().prune()).until(asks("query"))
     begun, second = harness.now, harness.begin(harness.process().prune())
     with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call, for over 60 s"):
         second.finish()
@@ -100,8 +104,7 @@ def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(
 
 def _confirming(process: Process, checkpoint_id: str) -> Run[RunnableConfig]:
     """Begin a put and stop it before it reads the thread item, or waits for another one that does."""
-    run = process.harness.begin(process.put(checkpoint_id, {}))
-    run.until(lambda call: call.method == "put_item" and "C#" in str(call.params))
+    run = process.harness.begin(process.put(checkpoint_id, {})).until(asks("put_item", word="C#"))
     run.go_on()
     return run
 

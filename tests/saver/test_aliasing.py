@@ -50,8 +50,7 @@ def test_a_put_stores_what_it_was_given(parent: str) -> None:
     if parent == "forgotten":
         process = harness.process()
     given, config = _mutable(), thread_config(THREAD, checkpoint_id=None if parent == "none" else "1")
-    under_way = harness.begin(put(process.storage, config, *given))
-    under_way.until(_any_request)
+    under_way = harness.begin(put(process.storage, config, *given)).until(_any_request)
     _spoil(*given)
     if parent.startswith("deleted"):
         # So the put is made again.
@@ -70,8 +69,7 @@ def test_writes_are_stored_as_they_were_given() -> None:
     harness.run(process.put("1", {}, namespace="sub"))
     writes: list[tuple[str, Any]] = [("list", ["given"]), ("big", ["given " * 20_000])]
     at = thread_config(THREAD, "sub", "1")
-    under_way = harness.begin(put_writes(process.storage, at, writes, "task", ""))
-    under_way.until(_any_request)
+    under_way = harness.begin(put_writes(process.storage, at, writes, "task", "")).until(_any_request)
     for _, value in writes:
         value.append("changed")
     writes.append(("more", "changed"))

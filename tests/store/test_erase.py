@@ -109,7 +109,7 @@ def _stores(call: Call) -> bool:
 def _committed(harness: Harness, new: NewMemory) -> Call:
     """Store a memory; return the request that has committed it, which may arrive again."""
     run = harness.begin(put_all(storage_of(harness), [new]))
-    [commit] = run.until(_stores)
+    [commit] = run.until(_stores).calls
     run.finish()
     return commit
 

@@ -18,6 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
@@ -165,12 +166,12 @@ class Run(Generic[_T]):
         """Ask for the next round, given the outcomes of this one, which is performed now where they are not."""
         self._ask(self.perform() if outcomes is None else outcomes)
 
-    def until(self, wanted: Callable[[Call], bool]) -> list[Call]:
-        """Perform rounds up to the first with such a request, which is still to be performed; return its requests."""
+    def until(self, wanted: Callable[[Call], bool]) -> Self:
+        """Perform rounds up to the first with such a request, which is still to be performed."""
         while not any(map(wanted, self.calls)):
             assert not self.done, "the operation has ended without such a request"
             self.go_on()
-        return self.calls
+        return self
 
     def finish(self) -> _T:
         """Perform what is left."""
@@ -179,7 +180,7 @@ class Run(Generic[_T]):
         return self._result[0]
 
     def drop(self) -> None:
-        """Let nobody perform what is left."""
+        """Let nobody perform what is left: the process dies."""
         self._operation.close()
 
     def trace(self) -> list[Call]:
@@ -259,9 +260,9 @@ class Process:
         """Copy the thread."""
         return copy_thread(self.storage, THREAD, target)
 
-    def read(self, checkpoint_id: str | None = None, *, namespace: str = "") -> Op[CheckpointTuple | None]:
+    def read(self, checkpoint_id: str | None = None) -> Op[CheckpointTuple | None]:
         """Read a checkpoint, or the newest one."""
-        return get_tuple(self.storage, thread_config(THREAD, namespace, checkpoint_id))
+        return get_tuple(self.storage, thread_config(THREAD, "", checkpoint_id))
 
     def listed(self) -> Stream[CheckpointTuple]:
         """List the thread's checkpoints."""
@@ -311,38 +312,41 @@ def single_effects(calls: Sequence[Call]) -> Iterator[Call]:
             yield Call(call.method, {"RequestItems": {TABLE: [write]}})
 
 
-def commits(checkpoint_id: str) -> Callable[[Call], bool]:
-    """Whether a request commits a checkpoint."""
+def asks(method: str, begins: str = "", word: str = "") -> Callable[[Call], bool]:
+    """Whether a request is of a method, for an item whose sort key begins so if it is for one, and has such a word."""
     return lambda call: (
-        call.method == "put_item" and call.params["Item"]["SK"] == {"S": f"C#{checkpoint_id}#"}
+        call.method == method and _sort_key(call).startswith(begins) and word in str(call.params)
     )
 
 
-def confirms(call: Call) -> bool:
-    """Whether a request confirms at the thread."""
-    return call.method == "get_item" and call.params["Key"]["SK"] == {"S": "T"}
+def _sort_key(call: Call) -> str:
+    key: str = call.params.get("Key", call.params.get("Item", {})).get("SK", {"S": ""})["S"]
+    return key
+
+
+# Whether a request confirms at the thread, and whether it removes the thread item.
+confirms = asks("get_item", "T")
+removes_thread = asks("delete_item", "T")
+
+
+def commits(checkpoint_id: str) -> Callable[[Call], bool]:
+    """Whether a request commits a checkpoint."""
+    return lambda call: call.method == "put_item" and _sort_key(call) == f"C#{checkpoint_id}#"
 
 
 def changes_thread(word: str) -> Callable[[Call], bool]:
     """Whether a request changes the thread item, and has such a word."""
-    return lambda call: (
-        call.method == "update_item" and call.params["Key"]["SK"] == {"S": "T"} and word in str(call.params)
-    )
+    return asks("update_item", "T", word)
 
 
 def updates(begins: str) -> Callable[[Call], bool]:
     """Whether a request updates an item whose sort key begins so."""
-    return lambda call: call.method == "update_item" and call.params["Key"]["SK"]["S"].startswith(begins)
+    return asks("update_item", begins)
 
 
 def deletes_item(begins: str) -> Callable[[Call], bool]:
     """Whether a request deletes one item, whose sort key begins so."""
-    return lambda call: call.method == "delete_item" and call.params["Key"]["SK"]["S"].startswith(begins)
-
-
-def removes_thread(call: Call) -> bool:
-    """Whether a request removes the thread item."""
-    return call.method == "delete_item" and call.params["Key"]["SK"] == {"S": "T"}
+    return asks("delete_item", begins)
 
 
 def deletes(begins: str) -> Callable[[Call], bool]:
