@@ -17,7 +17,6 @@ from langgraph.checkpoint.dynamodb._operations.overview import (
     scan_threads,
     threads_of_run,
 )
-from langgraph.checkpoint.dynamodb._operations.threads import look_up
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from tests.support.checkpoints import noise
 from tests.support.harness import ENCRYPTED, TABLE, THREAD, Harness
@@ -50,37 +49,6 @@ def test_a_deleted_thread_is_not_stored_though_its_item_is_left() -> None:
     harness.run(harness.process().delete_thread())
     assert not harness.run(is_stored(storage, THREAD))
     assert harness.run(threads_of_run(storage, "run-1")) == []
-
-
-ERROR, INTERRUPT, RESUME = ("__error__", "__interrupt__", "__resume__")
-NO_TASK = "00000000-0000-0000-0000-000000000000"
-
-
-@pytest.mark.parametrize(
-    ("written", "status"),
-    [
-        pytest.param({}, "idle", id="nothing"),
-        pytest.param({"a": [INTERRUPT]}, "waiting", id="asked"),
-        pytest.param({"a": [ERROR]}, "failed", id="failed"),
-        pytest.param({"a": [ERROR, INTERRUPT]}, "waiting", id="failed, retried and asked"),
-        pytest.param({NO_TASK: [RESUME], "a": [INTERRUPT, RESUME, ERROR]}, "failed", id="answered, failed"),
-        pytest.param({NO_TASK: [RESUME], "a": [INTERRUPT, ERROR]}, "failed", id="answered, failed early"),
-        pytest.param({"a": [INTERRUPT, RESUME]}, "waiting", id="asked again"),
-        pytest.param({"a": [ERROR], "b": [INTERRUPT]}, "failed", id="one failed, one waits"),
-        pytest.param({"a": [ERROR, "x"]}, "idle", id="retried and done"),
-        pytest.param({"a": [ERROR, "x"], "b": [INTERRUPT]}, "waiting", id="one done, one waits"),
-        pytest.param({"a": [INTERRUPT, RESUME, "x"]}, "idle", id="answered and done"),
-    ],
-)
-def test_the_status_is_what_came_last(harness: Harness, written: dict[str, list[str]], status: str) -> None:
-    harness.run(harness.process().put("1", {"x": 1}))
-    for task, channels in written.items():
-        for channel in channels:
-            harness.run(harness.process().put_writes("1", [(channel, "?")], task))
-    storage = harness.process().storage
-    assert harness.run(look_up(storage, THREAD)).status == status
-    (line,) = harness.run(collected(lines(storage, items.partition_of(THREAD))))
-    assert line.status == status
 
 
 @pytest.mark.parametrize("with_bytes", [False, True])

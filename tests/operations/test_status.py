@@ -1,4 +1,4 @@
-"""The directory of threads on an engine: many threads of many owners, and one query for each page."""
+"""The status of a thread is what LangGraph says of it, by the writes that LangGraph stores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from tests.conftest import MakeSaver
+from langgraph.checkpoint.dynamodb._format.items import partition_of
+from langgraph.checkpoint.dynamodb._operations.overview import lines
+from langgraph.checkpoint.dynamodb._runtime.steps import collected
+from tests.support.moving_clock import Engine
 
 
 class Log(TypedDict):
@@ -76,13 +79,12 @@ BEGIN: Log = {"said": []}
         pytest.param([Failing(["?"], 1)], [BEGIN, None, Command(resume="x")], "idle", id="done"),
     ],
 )
-def test_the_status_follows_langgraph(
-    make_saver: MakeSaver, nodes: Sequence[Failing], inputs: Sequence[Any], status: str
-) -> None:
-    saver = make_saver(owner_from="user_id")
+def test_the_status_follows_langgraph(nodes: Sequence[Failing], inputs: Sequence[Any], status: str) -> None:
+    saver = Engine().saver(owner_from="user_id")
     state = runs(saver, copy.deepcopy(nodes), *inputs)
     (found,) = saver.threads(owner="ada", with_status=True).threads
-    assert found.status == status
+    newest, *_ = saver.runner.run(collected(lines(saver.storage, partition_of("one"))))
+    assert found.status == newest.status == status
     assert [each.thread_id for each in saver.threads(owner="ada", status=status).threads] == ["one"]
     if status == "waiting":
         assert state.interrupts
