@@ -20,6 +20,7 @@ from tests.support.harness import (
     Harness,
     Process,
     Run,
+    asks,
     changes_thread,
     commits,
     confirms,
@@ -53,8 +54,7 @@ def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newes
     other.get("3")
     harness.run(harness.process().delete_for_runs("run 4"))
     other.get("3")
-    slow = harness.begin(harness.process().delete_for_runs("run 3"))
-    slow.until(deletes("S#"))
+    slow = harness.begin(harness.process().delete_for_runs("run 3")).until(deletes("S#"))
     dying = harness.begin(other.put("5", {"big": noise(60_000, 3), "shared": noise(60_000)}, "3", []))
     dying.until(confirms)
     harness.now += CLAIM_SECONDS + 10
@@ -69,8 +69,7 @@ def test_a_prune_keeps_what_counts_though_deletions_in_a_row_took_what_was_newes
 def test_what_a_dead_deletion_left_counts(harness: Harness, request_: str, carried_out: bool) -> None:
     """Another one that takes what was newest, and a prune, keep what was acknowledged."""
     _of_own_runs(harness.process())
-    dying = harness.begin(harness.process().delete_for_runs("run 4"))
-    dying.until(changes_thread(request_))
+    dying = harness.begin(harness.process().delete_for_runs("run 4")).until(changes_thread(request_))
     if carried_out:
         dying.perform()
     harness.now += CLAIM_SECONDS + 10
@@ -83,8 +82,7 @@ def test_what_a_dead_deletion_left_counts(harness: Harness, request_: str, carri
 def test_a_deletion_that_lost_its_claim_takes_no_segment(harness: Harness, process: Process) -> None:
     """It stood still before it said what counts; another one has said so since, of what came meanwhile as well."""
     _of_own_runs(process)
-    slow = harness.begin(harness.process().delete_for_runs("run 4"))
-    slow.until(changes_thread("REMOVE #previous"))
+    slow = harness.begin(harness.process().delete_for_runs("run 4")).until(changes_thread("REMOVE #previous"))
     dying = harness.begin(process.put("5", {"big": noise(60_000, 4), "shared": noise(60_000)}, "4", []))
     dying.until(confirms)
     harness.now += CLAIM_SECONDS + 10
@@ -101,10 +99,8 @@ def test_a_deletion_that_lost_its_claim_takes_no_segment(harness: Harness, proce
 def test_a_prune_that_lost_its_claim_early_deletes_nothing(harness: Harness, process: Process) -> None:
     """What it knew of epochs is old: a head that does not count would be the newest, and all others would go."""
     _of_own_runs(process, ("1", "2", "3"))
-    late = harness.begin(harness.process().prune())
-    late.until(lambda call: call.method == "query")
-    fork = harness.begin(process.put("4", {"text": "fork"}, "2"))
-    fork.until(commits("4"))
+    late = harness.begin(harness.process().prune()).until(asks("query"))
+    fork = harness.begin(process.put("4", {"text": "fork"}, "2")).until(commits("4"))
     harness.now += CLAIM_SECONDS + 10
     harness.run(harness.process().prune(3))
     # Under an epoch that has ended; its process dies before it confirms.
@@ -120,21 +116,10 @@ def test_a_prune_that_lost_its_claim_early_deletes_nothing(harness: Harness, pro
 
 def test_a_prune_that_stood_still_goes_on_while_it_has_its_claim(harness: Harness) -> None:
     _of_own_runs(harness.process())
-    slow = harness.begin(harness.process().prune())
-    slow.until(lambda call: call.method == "query")
+    slow = harness.begin(harness.process().prune()).until(asks("query"))
     harness.now += CLAIM_SECONDS + 10
     slow.finish()
     assert _ids(harness) == ["4"]
-
-
-def test_a_prune_keeps_what_is_alive_below_what_has_expired(harness: Harness) -> None:
-    """A process stands still with an older id, until a newer checkpoint of another one has expired."""
-    harness.run(harness.process(1000).put("2", {"x": "new"}))
-    harness.now += 1001
-    other = harness.process(3000)
-    harness.run(other.put("1", {"x": "old"}))
-    harness.run(other.prune(2))
-    assert harness.process().values("1") == {"x": "old"}
 
 
 def _prune_of_old_writes(harness: Harness) -> Run[None]:
@@ -143,9 +128,7 @@ def _prune_of_old_writes(harness: Harness) -> Run[None]:
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put_writes("2", [("x", noise(60_000))]))
     harness.now += ORPHAN_SECONDS + 10
-    prune = harness.begin(harness.process().prune())
-    prune.until(changes_thread(":ended"))
-    return prune
+    return harness.begin(harness.process().prune()).until(changes_thread(":ended"))
 
 
 def test_a_deletion_leaves_old_writes_whose_checkpoint_came_while_it_ran(harness: Harness) -> None:
@@ -157,8 +140,7 @@ def test_a_deletion_leaves_old_writes_whose_checkpoint_came_while_it_ran(harness
 
 def test_a_deletion_leaves_old_writes_that_are_stored_again_while_it_runs(harness: Harness) -> None:
     """Also after it has read them for the second time."""
-    prune = _prune_of_old_writes(harness)
-    prune.until(deletes_item("C#2#W#"))
+    prune = _prune_of_old_writes(harness).until(deletes_item("C#2#W#"))
     harness.run(harness.process().put_writes("2", [("x", noise(60_000))]))
     prune.finish()
     harness.run(harness.process().put("2", {"x": 2}, "1"))
@@ -197,8 +179,7 @@ def test_a_deletion_that_dies_shows_the_newest_state_or_none(harness: Harness, a
     for number in range(1, 5):
         harness.run(process.put(str(number), {"big": noise(60_000, number)}))
     if above:
-        dying = harness.begin(harness.process().put("5", {"big": noise(60_000, 5)}))
-        dying.until(commits("5"))
+        dying = harness.begin(harness.process().put("5", {"big": noise(60_000, 5)})).until(commits("5"))
         # It commits under an epoch that has ended.
         harness.run(harness.process().prune(3))
         dying.perform()
@@ -236,10 +217,9 @@ def test_what_expires_while_a_deletion_reads_is_no_fault(monkeypatch: pytest.Mon
     process = harness.process()
     for number in range(3):
         harness.run(process.put(str(number), {"x": noise(4_000, number)}))
-    deletion = harness.begin(process.prune(2))
-    deletion.until(changes_thread(":ended"))
+    deletion = harness.begin(process.prune(2)).until(changes_thread(":ended"))
     deletion.go_on()
-    deletion.until(lambda call: call.method == "batch_get_item")
+    deletion.until(asks("batch_get_item"))
     for key in harness.items("S#").keys() & {
         items.segment_sk(each) for each in items.named_ids([harness.items("C#")["C#1#"]])
     }:
@@ -254,11 +234,9 @@ def test_a_deletion_that_was_overtaken_settles_nothing(harness: Harness) -> None
     process = harness.process()
     harness.run(process.put("0", {"x": 0}))
     harness.run(process.put("1", {"big": noise(60_000)}))
-    late = harness.begin(process.put("1a", {"big": noise(60_000)}, "1", ()))
-    late.until(commits("1a"))
+    late = harness.begin(process.put("1a", {"big": noise(60_000)}, "1", ())).until(commits("1a"))
     harness.run(harness.process().put("2", {"x": 2}))
-    overtaken = harness.begin(harness.process().prune(2))
-    overtaken.until(changes_thread(":ended"))
+    overtaken = harness.begin(harness.process().prune(2)).until(changes_thread(":ended"))
     overtaken.go_on()
     harness.now += CLAIM_SECONDS + 1
     harness.run(harness.process().prune())
@@ -274,8 +252,7 @@ def test_a_deletion_keeps_what_replaced_a_head_that_it_had_read(harness: Harness
     # Otherwise the second attempt names what its own first head has.
     process = replace(process, storage=replace(process.storage, share_equal_pieces=False))
     harness.run(process.put("1", {"big": noise(40_000)}))
-    put = harness.begin(process.put("2", {"big": noise(40_000, 1)}, "1"))
-    put.until(commits("2"))
+    put = harness.begin(process.put("2", {"big": noise(40_000, 1)}, "1")).until(commits("2"))
     put.go_on()
     harness.run(harness.process().prune())
     # Its epoch has ended, so it stores everything again, meets its own head, and stands still for an hour.
@@ -283,8 +260,7 @@ def test_a_deletion_keeps_what_replaced_a_head_that_it_had_read(harness: Harness
     put.go_on()
     put.until(commits("2"))
     harness.now += ORPHAN_SECONDS + 1
-    deletion = harness.begin(harness.process().prune())
-    deletion.until(updates("C#2#"))
+    deletion = harness.begin(harness.process().prune()).until(updates("C#2#"))
     put.go_on()
     deletion.finish()
     assert harness.process().values() == {"big": noise(40_000, 1)}
@@ -323,8 +299,7 @@ def test_a_slow_put_does_not_replace_what_a_deletion_has_settled(harness: Harnes
     _of_own_runs(harness.process())
     harness.run(harness.process().prune(3))
     settled = harness.items("C#3#")["C#3#"]
-    slow = harness.begin(harness.process().put("3", {"big": noise(60_000, 9)}))
-    slow.until(commits("3"))
+    slow = harness.begin(harness.process().put("3", {"big": noise(60_000, 9)})).until(commits("3"))
     slow.go_on()
     slow.until(commits("3"))
     # What it has uploaded nobody names for an hour.
@@ -380,12 +355,10 @@ def test_a_registration_that_arrives_twice_lets_no_deletion_forget_a_namespace(
     """It brings back the marker that the deletion has read, after another put has registered the namespace."""
     harness.run(process.put("9", {"x": 9}))
     first = harness.begin(process.put("1", {"x": 1}, namespace="inner", run_id="gone"))
-    registers = first.until(lambda call: call.method == "put_item" and "N#inner" in str(call.params))
+    registers = first.until(asks("put_item", word="N#inner")).calls
     first.finish()
-    deletion = harness.begin(harness.process().delete_for_runs("gone"))
-    deletion.until(deletes_item("N#inner"))
-    other = harness.begin(harness.process().put("2", {"x": 2}, namespace="inner"))
-    other.until(commits("2"))
+    deletion = harness.begin(harness.process().delete_for_runs("gone")).until(deletes_item("N#inner"))
+    other = harness.begin(harness.process().put("2", {"x": 2}, namespace="inner")).until(commits("2"))
     for each in registers:
         harness.answer(each)
     deletion.finish()

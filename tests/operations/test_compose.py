@@ -20,7 +20,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     INDEX_GROUP,
     LARGE_SEGMENT_BYTES_MIN,
     PREAMBLE_BYTES,
-    SEALED_TAIL_BYTES_MIN,
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
     WRITES_BYTES_MAX,
@@ -41,8 +40,8 @@ BIG = noise(100_000)
 _CUT_BYTES_MAX = SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
 
 
-def _storage(codec: Codec = CODEC, ttl_seconds: int | None = None) -> Storage:
-    return Harness().process(ttl_seconds, codec).storage
+def _storage(codec: Codec = CODEC) -> Storage:
+    return Harness().process(codec=codec).storage
 
 
 def _builder(storage: Storage, base: CachedCheckpoint | None = None) -> ItemBuilder:
@@ -64,13 +63,6 @@ def _value(builder: ItemBuilder, data: bytes, before: StoredValue | None = None)
 
 
 # Values
-
-
-def test_a_value_that_is_to_be_inline_has_no_segments() -> None:
-    builder = _builder(_storage())
-    value = builder.value("bytes", BIG, None, inline=True)
-    assert value == StoredValue("bytes", (), ((0, BIG),))
-    assert not builder.segments
 
 
 @pytest.mark.parametrize("is_before_known", [True, False], ids=["same channel", "another channel"])
@@ -128,38 +120,7 @@ def test_pieces_that_compress_are_packed_and_cost_fewer_units() -> None:
     assert not then.segments
 
 
-def test_pieces_that_do_not_compress_are_not_packed() -> None:
-    builder = _builder(_storage())
-    _value(builder, BIG)
-    sizes = [len(each) for each in _contents(CODEC, builder).values()]
-    assert max(sizes) < 2 * _CUT_BYTES_MAX
-    assert min(sizes) >= SEGMENT_BYTES_MIN
-
-
 # What is inline moves to segments
-
-
-def _with_tail(builder: ItemBuilder, size: int) -> tuple[bytes, StoredValue]:
-    """Return a value with so many inline bytes behind its preamble and segments."""
-    first = noise(_CUT_BYTES_MAX * 2)
-    whole = _value(builder, first)
-    stored = len(whole.join(_contents(CODEC, builder))) - len(whole.inline[-1][1])
-    data = first[:stored] + noise(size, 1)
-    value = StoredValue("bytes", whole.segments, (*whole.inline[:-1], (len(whole.segments), data[stored:])))
-    return data, value
-
-
-@pytest.mark.parametrize(
-    ("size", "moves"), [(SEALED_TAIL_BYTES_MIN - 1, False), (SEALED_TAIL_BYTES_MIN, True)]
-)
-def test_long_inline_bytes_move_to_a_segment_and_the_preamble_stays(size: int, *, moves: bool) -> None:
-    builder = _builder(_storage())
-    data, value = _with_tail(builder, size)
-    sealed = builder.seal_inline(value)
-    assert inline_bytes([sealed]) == (PREAMBLE_BYTES if moves else PREAMBLE_BYTES + size)
-    assert len(sealed.segments) == len(value.segments) + moves
-    assert sealed.join(_contents(CODEC, builder)) == data
-    assert builder.seal_inline(sealed) == sealed
 
 
 @pytest.mark.parametrize("codec", [CODEC, ENCRYPTED], ids=["plain", "encrypted"])
@@ -186,19 +147,6 @@ def test_a_tail_fills_whole_units_and_a_small_rest_stays_inline(codec: Codec, th
             is_first_unit = write_units(item_bytes(stored)) == write_units(item_bytes(with_no_data))
             assert is_first_unit or spare_bytes <= WRITE_UNIT_BYTES // 2
     assert rests == {True, False}
-
-
-def test_a_copy_of_a_builder_does_not_change_the_builder() -> None:
-    builder = _builder(_storage())
-    value = builder.value("bytes", BIG[:SEGMENT_BYTES_MIN], None, inline=True)
-    other = builder.copy()
-    sealed = other.seal_inline(value)
-    assert not builder.segments
-    assert not builder.chunks
-    assert other.segments.keys() == {*sealed.segments}
-    assert sealed.join(_contents(CODEC, other)) == BIG[:SEGMENT_BYTES_MIN]
-    # What the copy has stored, the builder has not.
-    assert builder.segments.keys() == {*builder.seal_inline(value).segments}
 
 
 # Parts

