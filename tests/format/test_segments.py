@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import zlib
 from collections.abc import Callable, Iterable
@@ -23,7 +22,6 @@ from langgraph.checkpoint.dynamodb._format.limits import (
     LARGE_SEGMENT_BYTES_MIN,
     LARGE_SEGMENTS_MIN,
     PREAMBLE_BYTES,
-    SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
 )
 from langgraph.checkpoint.dynamodb._format.segments import (
@@ -77,19 +75,6 @@ def _changed(before: list[Chunk], after: bytes) -> tuple[list[int], list[int]]:
     return gone, [len(each.content) for each in pieces if each.digest not in old]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [os.urandom(300_000), _text(1, 300_000), os.urandom(150_000).hex().encode()],
-    ids=["random", "text", "hexadecimal"],
-)
-def test_pieces_of_usual_data_lie_between_the_bounds(data: bytes) -> None:
-    pieces, left, at_bound = _pieces(data), len(data) - PREAMBLE_BYTES, 0
-    for each in pieces:
-        at_bound += len(each) == _least(left) + CUT_RANGE_BYTES
-        left -= len(each)
-    assert at_bound <= len(pieces) / 4
-
-
 def test_an_edit_of_a_large_piece_makes_small_ones_of_it() -> None:
     before, middle = _text(1, 3_000_000), 1_500_000
     once = before[:middle] + b"other" + before[middle + 5 :]
@@ -98,29 +83,6 @@ def test_an_edit_of_a_large_piece_makes_small_ones_of_it() -> None:
     chunks = [Chunk.of(each, None) for each in split(once, PREAMBLE_BYTES, _chunks(before))[0]]
     gone, new = _changed(chunks, once[:middle] + b"again" + once[middle + 5 :])
     assert sum(new) <= 2 * (SEGMENT_BYTES_MIN + CUT_RANGE_BYTES)
-
-
-@pytest.mark.parametrize("data", [_text(1, 3_000_000), b"u" * 3_000_000], ids=["text", "one byte"])
-def test_a_segment_of_any_piece_can_be_opened(data: bytes) -> None:
-    at = data.find(data[-1:], 1_500_000)
-    for value in (data, data[: at - 5] + b"other" + data[at:]):
-        pieces, tail = split(value, PREAMBLE_BYTES, _chunks(data))
-        assert max(len(each.content) for each in pieces) + len(tail) <= SEGMENT_BYTES_MAX
-
-
-def test_equal_parts_of_values_of_other_lengths_are_cut_in_the_same_places() -> None:
-    value = _text(1, 400_000)
-    longer = _pieces(value + _text(2, 3_000))
-    assert len({*_pieces(value)} & {*longer}) >= len(longer) - 4
-
-
-def test_repeated_changes_in_one_place_do_not_crumble_a_value() -> None:
-    value = _text(1, 200_000)
-    chunks = _chunks(value)
-    for change in range(200):
-        value = value[:100_000] + _text(change, 40 + change % 7) + value[100_040:]
-        chunks = [Chunk.of(each, None) for each in split(value, PREAMBLE_BYTES, chunks)[0]]
-    assert len(chunks) <= len(_chunks(value)) + 3
 
 
 def _record(kind: str, number: int) -> bytes:
@@ -171,13 +133,6 @@ def test_pieces_in_any_other_order_are_cut(order: list[int], new: int) -> None:
     assert len(gone) < 8
 
 
-def test_the_parents_pieces_come_first_even_where_content_would_not_cut() -> None:
-    data = _text(1, 30_000)
-    sealed_end = piece(data[PREAMBLE_BYTES:9_000])
-    pieces, _ = split(data, PREAMBLE_BYTES, [Chunk.of(sealed_end, None)])
-    assert pieces[0] == sealed_end
-
-
 @given(st.integers(0, 5_000), st.sampled_from([INDEX_GROUP, HEAD_IDS_MAX]))
 def test_folded_ids_are_few_and_expand_to_what_they_were(count: int, limit: int) -> None:
     random, contents = Random(count), dict[bytes, bytes]()
@@ -192,21 +147,6 @@ def test_folded_ids_are_few_and_expand_to_what_they_were(count: int, limit: int)
     assert len(folded) <= limit
     assert expand(folded, contents) == ids
     assert all(INDEX_GROUP // 2 <= len(unpack_ids(each)) <= INDEX_GROUP for each in contents.values())
-
-
-def test_groups_of_ids_stay_the_same_behind_ids_that_were_added_or_removed_in_front() -> None:
-    random, contents = Random(1), dict[bytes, bytes]()
-
-    def index(content: bytes) -> bytes:
-        return contents.setdefault(content, new_id(random, index=True))
-
-    ids = [new_id(random) for _ in range(2_000)]
-    fold(ids, INDEX_GROUP, index)
-    known = len(contents)
-    fold([new_id(random), *ids], INDEX_GROUP, index)
-    fold(ids[5:], INDEX_GROUP, index)
-    # At most some groups at the front are new, and those of groups that they are in.
-    assert len(contents) < 1.3 * known
 
 
 # A byte after which a cut is possible, before one that is none.
