@@ -152,17 +152,6 @@ def test_no_modules_import_each_other_in_a_circle(root: Path) -> None:
     assert _circle(graph) == []
 
 
-def test_a_circle_of_types_alone_is_noticed(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("from b import B")
-    (tmp_path / "b.py").write_text("if TYPE_CHECKING:\n    from a import A")
-    (tmp_path / "c.py").write_text("import a\ndef f():\n    import b")
-    modules = {each.stem: each for each in tmp_path.glob("*.py")}
-    graph = {name: _imported(path, modules) for name, path in modules.items()}
-    assert graph == {"a": {"b"}, "b": {"a"}, "c": {"a"}}
-    assert _circle(graph) == ["a", "b"]
-    assert _circle({"a": {"b"}, "b": set()}) == []
-
-
 def test_the_store_loads_numpy_only_for_vectors() -> None:
     assert "numpy" not in loaded_by(
         "from langgraph.store.dynamodb import DynamoDBStore; DynamoDBStore('memories')"

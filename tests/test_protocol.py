@@ -14,15 +14,11 @@ import langgraph.checkpoint.dynamodb as package
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Part
-from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
-from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.protocol import TRANSITIONS, Change, Thread
-from tests.support.checkpoints import noise
-from tests.support.harness import TABLE, THREAD, Harness
+from tests.support.harness import TABLE, Harness
 
 FOLDER = Path(package.__file__).parent
-BIG = noise(60_000)
 
 
 # Nobody else compares epochs
@@ -588,54 +584,3 @@ def test_an_epoch_ends_once() -> None:
     assert protocol.is_reusable(b"a", b"a")
     assert not protocol.is_reusable(b"a", b"b")
     assert not protocol.is_reusable(None, None)
-
-
-# The states of a thread item
-
-
-def _state(harness: Harness, name: str = THREAD) -> str:
-    item = harness.items("T", name).get("T")
-    if item is None:
-        return "absent"
-    thread = Thread.parse(item)
-    return "pending" if thread.is_pending else ("copied" if thread.is_being_copied else "active")
-
-
-def _traced(harness: Harness, *operations: Op[object], name: str = THREAD) -> set[tuple[str, str]]:
-    """Run operations one after the other; return how the thread item's state changed with each request."""
-    seen = set()
-    for operation in operations:
-        run = harness.begin(operation)
-        while not run.done:
-            before = _state(harness, name)
-            run.go_on()
-            seen.add((before, _state(harness, name)))
-    return {(before, after) for before, after in seen if before != after}
-
-
-def test_the_thread_item_changes_its_state_as_the_table_says() -> None:
-    """All of its changes of state happen, and no other one does."""
-    harness = Harness()
-    process = harness.process()
-    seen = _traced(harness, process.put("1", {"x": BIG}), process.prune(), process.delete_thread())
-    # A deletion of what is not there, and a put that begins the epoch that a deletion left pending.
-    seen |= _traced(harness, harness.process().delete_thread(), process.put("2", {"x": BIG}))
-    deletion = harness.begin(harness.process().delete_thread())
-    while _state(harness) != "pending":
-        deletion.go_on()
-    seen |= _traced(harness, harness.process().put("3", {"x": BIG}))
-    # Copies: to a thread that is not there, has no checkpoint, has died, or is being deleted; and one that dies.
-    harness.run(harness.process(TTL_SECONDS).put("1", {}, thread="dead"))
-    harness.now += TTL_SECONDS
-    harness.run(set_thread(process.storage, "empty", None, "Trains", None))
-    deletion = harness.begin(harness.process().delete_thread("leaving"))
-    while _state(harness, "leaving") != "pending":
-        deletion.go_on()
-    for name in ("new", "empty", "dead", "leaving"):
-        seen |= _traced(harness, process.copy_thread(name), name=name)
-    copy = harness.begin(process.copy_thread("half"))
-    while _state(harness, "half") != "copied":
-        copy.go_on()
-    seen |= _traced(harness, harness.process().delete_thread("half"), name="half")
-    declared = {(before, each.after or before) for each in TRANSITIONS for before in each.before}
-    assert seen == {(before, after) for before, after in declared if before != after}
