@@ -130,10 +130,6 @@ def ended(some: list[bytes]) -> io.BytesIO:
     return joined([*some, json.dumps({"end": digest}).encode() + b"\n"])
 
 
-def test_the_lines_of_the_tests_make_a_file() -> None:
-    assert FileEndpoint(ended(lines()[:-1]), empty()).refs("thread-1")
-
-
 def test_a_file_that_is_cut_short_or_changed_is_refused() -> None:
     whole = lines()
     for count in range(len(whole)):

@@ -124,11 +124,6 @@ async def test_leaving_the_async_context_closes_the_blocking_client_too(
     assert closed == ["closed"]
 
 
-def test_an_exception_in_the_context_is_not_swallowed(make_unclosed: MakeSaver) -> None:
-    with pytest.raises(LookupError, match="of the caller"), make_unclosed():
-        raise LookupError("of the caller")
-
-
 # Clones
 
 

@@ -58,12 +58,12 @@ def _add_bomb(harness: Harness) -> bytes:
     return index_id
 
 
-def _assert_refused(harness: Harness, codec: Codec = CODEC) -> None:
+def _assert_refused(harness: Harness) -> None:
     """Reading it is an error, and takes up little."""
     tracemalloc.start()
     try:
         with pytest.raises(CheckpointerConfigurationError, match=REFUSED):
-            harness.process(codec=codec).get()
+            harness.process().get()
         assert tracemalloc.get_traced_memory()[1] < 64 * MIB
     finally:
         tracemalloc.stop()

@@ -131,19 +131,3 @@ def test_a_page_ends_with_the_item_that_fills_a_megabyte(model: DynamoDBModel) -
     rest = model.handle("query", params | {"ExclusiveStartKey": first["LastEvaluatedKey"]})
     assert rest["Count"] == 2
     assert "LastEvaluatedKey" not in rest
-
-
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("transact_write_items", {}),
-        ("get_item", {"TableName": TABLE, "Key": key("a"), "ProjectionExpression": "#a"}),
-        ("query", {"TableName": TABLE, **PARTITION, "FilterExpression": "#pk = :p"}),
-        ("query", {"TableName": TABLE, **PARTITION, "KeyConditionExpression": "#pk <> :p"}),
-        ("query", {"TableName": TABLE, **PARTITION, "KeyConditionExpression": "NOT #pk = :p"}),
-        ("query", {"TableName": TABLE, **PARTITION, "ProjectionExpression": "#pk[0]"}),
-    ],
-)
-def test_what_is_not_modelled_is_said(model: DynamoDBModel, method: str, params: dict[str, Any]) -> None:
-    with pytest.raises(NotImplementedError, match="does not know"):
-        model.handle(method, params)
