@@ -251,6 +251,15 @@ async def test_what_is_read_is_counted_and_waits_for_its_turn_if_there_is_no_roo
     assert memory.grow(Principal("d", "d"), 300)
 
 
+def test_a_tenants_share_is_what_its_largest_request_needs_with_room_for_small_ones() -> None:
+    for limits in (Limits(body_bytes_max=5000), Limits(decompressed_bytes_max=5000)):
+        largest = 64 << 20
+        # Its text, its values, and the items made of them.
+        assert Shares(limits.memory_bytes).share == limits.needed_bytes(largest) == 3 * largest
+        assert Shares(limits.wire_bytes).share == largest + (32 << 20)
+    assert [Limits(request_seconds_max=each).part_seconds for each in (16, 1000)] == [4, 8]
+
+
 async def test_a_gateway_that_is_full_says_so(
     make_app: MakeApp, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:

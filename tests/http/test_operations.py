@@ -187,6 +187,27 @@ def test_arguments_are_checked_as_the_service_would_before_anything_is_sent() ->
         _run(Service("acme/").ask(thread_calls.list_runs, "t" * 2045))
 
 
+@pytest.mark.parametrize(("bytes_max", "text_bytes"), [(1 << 20, (1 << 20) - (64 << 10)), (100_000, 50_000)])
+def test_values_that_fit_as_base64_are_sent_and_a_byte_more_is_refused(
+    bytes_max: int, text_bytes: int
+) -> None:
+    answers = {"about": {**ABOUT, "limits": {"decompressed_bytes_max": bytes_max}}}
+    fitting = bytes(text_bytes // 4 * 3)
+    _run(Service().check_fit(fitting, "it"), answers)
+    with pytest.raises(CheckpointerInputError, match=f"and {text_bytes:,} fit into a request"):
+        _run(Service().check_fit(fitting + b"0", "it"), answers)
+
+
+def test_small_things_go_together_and_a_large_one_alone_if_it_fits() -> None:
+    answers = {"about": {**ABOUT, "limits": {"decompressed_bytes_max": 64 << 20}}}
+    megabytes = dict.fromkeys("abcde", "x" * 999_998)
+    assert _run(Service().groups(megabytes, str), answers)[0] == [[*"abcd"], ["e"]]
+    largest = "x" * ((64 << 20) - 1002)
+    assert _run(Service().groups({"a": largest}, str), answers)[0] == [["a"]]
+    with pytest.raises(CheckpointerInputError, match="a has 67,107,865 bytes, and 67,107,864 fit"):
+        _run(Service().groups({"a": largest + "x"}, str), answers)
+
+
 def test_requests_of_a_thread_go_to_one_process() -> None:
     """Proxies choose the process by the header, which the page of the wire describes."""
     call = call_to(thread_calls.list_runs, "acme/", "1")

@@ -306,6 +306,18 @@ def test_namespaces_come_in_as_many_responses_as_they_need(make_store: MakeStore
     assert len(asked) >= 3
 
 
+def test_a_memory_as_large_as_a_body_is_read_and_a_larger_one_names_the_limit(make_store: MakeStore) -> None:
+    store = make_store(body_bytes_max=30_000)
+    # A memory's document has 300 bytes beside its value.
+    largest = {"text": "x" * (30_000 - 300 - len('{"text":""}'))}
+    store.put(NAMESPACE, "k", largest)
+    found: Any = store.get(NAMESPACE, "k")
+    assert found.value == largest
+    store.put(NAMESPACE, "k", {"text": largest["text"] + "x"})
+    with pytest.raises(CheckpointerInputError, match="at most 30000; raise body_bytes_max"):
+        store.get(NAMESPACE, "k")
+
+
 def test_what_is_deleted_while_it_is_exported_is_left_out(
     make_store: MakeStore, make_direct: MakeDirect, asked: Asked
 ) -> None:
