@@ -14,10 +14,8 @@ import langgraph_checkpoint_aws
 import pytest
 from botocore.config import Config
 
-from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, DynamoDBSaver
-from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES, connect
-from langgraph.store.dynamodb import DynamoDBStore
+from langgraph.checkpoint.dynamodb._runtime.options import OTHER_NAMES
 from tests.support.options import EACH_OPTION, PRIVATE, REGION, URL, WRONG, boto3_client, right
 from tools.options import parameters
 
@@ -127,15 +125,6 @@ def test_an_endpoint_of_aws_may_stand_beside_its_region() -> None:
 def test_an_unknown_option_is_answered_by_the_one_to_use(name: str, says: str) -> None:
     with pytest.raises(TypeError, match=f"DynamoDBSaver has no option {name}; {says}"):
         cast("Any", DynamoDBSaver)("threads", **{name: None})
-
-
-@pytest.mark.parametrize("kind", [DynamoDBSaver, DynamoDBStore, DynamoDBCache])
-@pytest.mark.parametrize(
-    "name", sorted(inspect.signature(connect).parameters.keys() - {"table_name", "retry_seconds", "serde"})
-)
-def test_what_constructors_pass_on_is_no_option(kind: type, name: str) -> None:
-    with pytest.raises(TypeError, match=f"^{kind.__name__} has no option {name}; "):
-        kind("threads", **{name: 1})
 
 
 def test_every_option_of_the_other_saver_of_this_name_is_one_of_ours_or_answered() -> None:

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb import create_cache, create_checkpointer, create_store
-from langgraph.checkpoint.dynamodb.http import HttpStore
 from tests.support.options import right
-from tools import options
 from tools.options import CLASSES, COMPONENTS, model_of, parameters
 
 EACH_CLASS = pytest.mark.parametrize(
@@ -64,22 +62,3 @@ def test_every_option_has_a_description() -> None:
         for name in config.types:
             fields = config.find_type(name).options.model_fields
             assert not [each for each, field in fields.items() if not field.description]
-
-
-def test_docstrings_and_page_have_the_texts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert options.main(["--check"]) == 0, capsys.readouterr().out
-
-
-def test_a_text_that_differs_is_named(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(options.LINKS, "serde", "encrypt.md")
-    assert options.main(["--check"]) == 1
-    assert capsys.readouterr().out == (
-        "docs/configuration.md: the texts of options differ from config/; run `python -m tools.options`\n"
-    )
-
-
-def test_an_option_without_a_text_is_named() -> None:
-    with pytest.raises(LookupError, match="HttpStore has the option client_options, which has no text"):
-        options.docstring_arguments(HttpStore, "")

@@ -149,15 +149,12 @@ checkpointer:
         - 3
     ttl_seconds: 0
 """
-    assert _error(_file(tmp_path, "agent.yaml", text)).replace(f"{tmp_path}/", "").splitlines()[1:] == [
-        "  agent.yaml, checkpointer.config.table_name: is missing: the name or ARN of the table.",
-        "  agent.yaml, checkpointer.config.serde.allowed_msgpack_modules.1: input should be a valid string",
-        "  agent.yaml, checkpointer.config.ttl_seconds: input should be greater than or equal to 1"
-        " (Seconds after which a checkpoint expires, counted from its last use, up to 31,622,400,000: a thousand"
-        " years.)",
-        "  agent.yaml, checkpointer.config.cache_bytes: input should be a valid integer, unable to"
-        " parse string as an integer (The maximum memory for the cache of recent checkpoints and their segments, in"
-        " bytes.)",
+    error = _error(_file(tmp_path, "agent.yaml", text)).replace(f"{tmp_path}/", "")
+    assert [line.split(": ")[0] for line in error.splitlines()[1:]] == [
+        "  agent.yaml, checkpointer.config.table_name",
+        "  agent.yaml, checkpointer.config.serde.allowed_msgpack_modules.1",
+        "  agent.yaml, checkpointer.config.ttl_seconds",
+        "  agent.yaml, checkpointer.config.cache_bytes",
     ]
 
 

