@@ -167,10 +167,3 @@ def test_the_wheel_holds_nothing_of_langgraphs_own_folders(wheel: Path) -> None:
     assert {each for each in names if not each.startswith(OURS)} == set()
     assert [each for each in OURS if f"{each}__init__.py" not in names] == []
     assert [each for each in OURS if f"{each}py.typed" not in names] == []
-
-
-@pytest.mark.search
-def test_the_wheel_brings_the_command(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as content:
-        (name,) = [each for each in content.namelist() if each.endswith("/entry_points.txt")]
-        assert "langgraph-dynamodb = langgraph.checkpoint.dynamodb.cli:main" in content.read(name).decode()

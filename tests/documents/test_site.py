@@ -61,16 +61,6 @@ def test_every_error_has_a_cause_and_a_remedy(pages: dict[str, str]) -> None:
         assert cells[-2].endswith(".")
 
 
-def test_links_lead_to_the_same_files_in_the_site() -> None:
-    text = "[a](../README.md#limits) [b](../CHANGELOG.md) [c](using.md#limits) [d](decisions) [e](https://example.com)"
-    assert with_site_links(text, "cost.md", None) == (
-        "[a](index.md#limits) [b](changelog.md) [c](using.md#limits) [d](decisions/index.md) [e](https://example.com)"
-    )
-    assert with_site_links("[a](docs/using.md) ![b](docs/figures/x.svg)", "index.md", None) == (
-        "[a](using.md) ![b](figures/x.svg)"
-    )
-
-
 def test_a_file_that_is_no_page_is_named_until_the_repository_has_an_address() -> None:
     text = "[`infra/table.yaml`](../infra/table.yaml)\n```\n[`x`](../none)\n```\n"
     assert with_site_links(text, "cost.md", None) == "`infra/table.yaml`\n```\n[`x`](../none)\n```\n"
