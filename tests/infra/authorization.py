@@ -16,12 +16,17 @@ import boto3
 from botocore.exceptions import ClientError
 from botocore.model import OperationModel
 
+from langgraph.checkpoint.dynamodb._format.schema import table_schema
 from tests.infra.rendering import ACCOUNT_ID, REGION, Node
 
 LEADING_KEYS = "dynamodb:LeadingKeys"
 ATTRIBUTES = "dynamodb:Attributes"
 # The hash key of the table and of each of its indexes: what LeadingKeys is made from.
-HASH_KEYS = {None: "PK", "run_id-index": "run_id", "owner-index": "owner", "day-index": "active_day"}
+_SCHEMA = table_schema("any")
+HASH_KEYS: Mapping[str | None, str] = {
+    each.get("IndexName"): each["KeySchema"][0]["AttributeName"]
+    for each in (_SCHEMA, *_SCHEMA["GlobalSecondaryIndexes"])
+}
 
 Context = Mapping[str, Sequence[str]]
 # More than any policy of the templates allows.

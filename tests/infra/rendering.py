@@ -134,10 +134,7 @@ def _check_parameter(name: str, declaration: Template, value: str) -> None:
 
 
 def _number_is_allowed(declaration: Template, value: str) -> bool:
-    try:
-        number = float(value)
-    except ValueError:
-        return False
+    number = float(value)
     return bool(declaration.get("MinValue", number) <= number <= declaration.get("MaxValue", number))
 
 
@@ -228,8 +225,6 @@ class _Renderer:
         properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::IAM::ManagedPolicy":
             return f"arn:aws:iam::{ACCOUNT_ID}:policy/{self._values['AWS::StackName']}-{name}"
-        if resource["Type"] == "AWS::SNS::Topic":
-            return f"arn:aws:sns:{REGION}:{ACCOUNT_ID}:{self._values['AWS::StackName']}-{name}"
         for name_property in ("TableName", "LogGroupName"):
             given = self.value(properties[name_property]) if name_property in properties else _NoValue
             if given is not _NoValue:
@@ -249,8 +244,6 @@ class _Renderer:
 
         def replacement(match: re.Match[str]) -> str:
             name = match[1]
-            if name.startswith("!"):
-                return "${" + name[1:] + "}"
             if name in names:
                 return _text(names[name])
             return _text(self._attribute(name.split(".", 1)) if "." in name else self._ref(name))
@@ -259,8 +252,6 @@ class _Renderer:
 
     def _join(self, argument: Node) -> Node:
         delimiter, parts = argument[0], self.value(argument[1])
-        if any(isinstance(part, dict) for part in parts):
-            return {"Fn::Join": [delimiter, parts]}
         return _text(delimiter).join(map(_text, parts))
 
     def _import(self, name: Node) -> str:

@@ -16,9 +16,9 @@ import pytest
 from langgraph.cache.dynamodb import DynamoDBCache
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import limits
-from langgraph.checkpoint.dynamodb._format.schema import INDEXES, table_schema
+from langgraph.checkpoint.dynamodb._format.schema import INDEXES
 from langgraph.store.dynamodb import DynamoDBStore
-from tests.infra.authorization import EVERYTHING, HASH_KEYS, Gate, Request, actions_of, is_allowed
+from tests.infra.authorization import EVERYTHING, Gate, Request, actions_of, is_allowed
 from tests.infra.conftest import for_table
 from tests.infra.stacks import stack_of
 from tests.infra.test_alarms import operations
@@ -115,11 +115,3 @@ def test_endpoints_and_alarms_cover_what_anybody_sends(recorded: Recorded, table
     }
     assert actions == {action for action, _ in places_of(sent)}
     assert {index for _, index in places_of(sent) if index} == set(INDEXES)
-
-
-def test_the_evaluator_knows_the_partition_key_of_every_index() -> None:
-    schema = table_schema("any")
-    keys = {
-        each["IndexName"]: each["KeySchema"][0]["AttributeName"] for each in schema["GlobalSecondaryIndexes"]
-    }
-    assert {None: schema["KeySchema"][0]["AttributeName"], **keys} == HASH_KEYS
