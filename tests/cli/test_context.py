@@ -36,17 +36,6 @@ def test_the_environment_is_enough_and_options_go_over_it(monkeypatch: pytest.Mo
     assert (found.table_name, found.region_name) == ("of-the-option", "eu-west-1")
 
 
-def test_an_option_that_cannot_be_used_is_told_from_what_it_goes_over(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(f"{PREFIX}CONFIG__ENDPOINT_URL", "http://localhost:1")
-    monkeypatch.setenv(f"{PREFIX}CONFIG__TTL_SECONDS", "0")
-    with pytest.raises(CheckpointerConfigurationError) as caught:
-        ConnectionArguments("a-table", "localhost:8000").configuration()
-    assert "  --endpoint-url: must begin with http:" in str(caught.value)
-    assert f"  environment variable {PREFIX}CONFIG__TTL_SECONDS: " in str(caught.value)
-
-
 def test_a_configured_backend_without_tables_is_left_aside_for_one_that_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -154,16 +154,6 @@ def test_an_operator_may_list_though_not_ask_how_large_the_table_is(
     assert {each.action for each in gate.refused} == {"dynamodb:DescribeTable"}
 
 
-def test_writes_that_came_before_their_checkpoint_are_not_the_newest_ones(
-    run: Run, open_own: OpenSaver
-) -> None:
-    saver = open_own()
-    store(saver, thread_config("early"), "1", {"text": "x"})
-    saver.put_writes(thread_config("early", checkpoint_id="2"), [("__interrupt__", "?")], "task")
-    (found,) = run("threads", "--json").json
-    assert (found["step"], found["status"]) == (1, "idle")
-
-
 def test_a_damaged_thread_hides_no_other(
     run: Run, open_own: OpenSaver, own_table: str, client: DynamoDBClient
 ) -> None:

@@ -8,13 +8,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.verify import Verification
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext
 from langgraph.checkpoint.dynamodb.cli.upkeep import _lines
-from tests.cli.conftest import OpenSaver, Run
+from tests.cli.conftest import KEY, OpenSaver, Run, encrypting
 from tests.support import graphs
 from tests.support.checkpoints import Conversation, all_items, noise, thread_config
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 pytestmark = pytest.mark.engines("dynamodb-local")
-KEYS = {"right": "1" * 16, "wrong": "2" * 16}
 
 
 @pytest.fixture
@@ -116,7 +114,7 @@ def test_everything_that_is_found_is_said() -> None:
 def encrypted(make_table: Callable[[], str], open_saver: OpenSaver) -> str:
     """Give a table with encrypted threads: with large values, writes, a subgraph, and delta channels."""
     name = make_table()
-    saver = open_saver(name, serde=EncryptedSerializer.from_pycryptodome_aes(key=KEYS["right"].encode()))
+    saver = open_saver(name, **encrypting())
     for thread in ("one", "two"):
         for namespace in ("", "child:1"):
             talk = Conversation(saver, thread, namespace)
@@ -127,22 +125,16 @@ def encrypted(make_table: Callable[[], str], open_saver: OpenSaver) -> str:
     return name
 
 
-@pytest.mark.parametrize("key", ["right", "wrong", None])
+@pytest.mark.parametrize("key", [KEY, "f" * 16, None])
 def test_a_key_that_is_not_the_threads_is_no_damage(
-    run: Run,
-    encrypted: str,
-    write_config: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
-    key: str | None,
+    run: Run, encrypted: str, configure: Callable[..., None], key: str | None
 ) -> None:
-    options = {}
     if key is not None:
-        monkeypatch.setenv("KEY_OF_THREADS", KEYS[key])
-        options = {"encryption_key": {"environment": "KEY_OF_THREADS"}}
-    ended = run("verify", "--all", "--config", write_config(encrypted, **options))
+        configure(encryption_key=key)
+    ended = run("verify", "--all", "--table", encrypted)
     assert "damaged" not in ended.out
     assert "left over" not in ended.out
-    if key == "right":
+    if key == KEY:
         assert (ended.code, len(ended.out.splitlines())) == (0, 1)
         return
     assert ended.code == 4
