@@ -1,4 +1,4 @@
-"""Memories, request by request: what a put replaces, when a read renews, and how long a partition is registered."""
+"""Memories, request by request: what a put replaces, how long they live, and how long a partition is registered."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op
+from langgraph.store.dynamodb.batch import ttl_seconds
 from langgraph.store.dynamodb.keys import Address, address_of, entry_partition
-from langgraph.store.dynamodb.memory_items import Expected
+from langgraph.store.dynamodb.memory_items import Expected, expiry
 from langgraph.store.dynamodb.partitions import narrower, stay_registered, unregister
 from langgraph.store.dynamodb.put import NewMemory, Times, put_all
 from langgraph.store.dynamodb.reads import get, in_microseconds, moment, renew
@@ -23,8 +26,19 @@ def _at(*labels: str) -> Address:
     return address_of(labels[:-1], labels[-1])
 
 
-def _put(harness: Harness, address: Address, value: dict[str, Any] | None, **options: Any) -> Any:
-    [outcome] = harness.run(put_all(storage_of(harness), [NewMemory(address, value, **options)]))
+def _putting(
+    harness: Harness,
+    address: Address,
+    value: dict[str, Any] | None,
+    ahead_seconds: float = 0.0,
+    **options: Any,
+) -> Op[Any]:
+    """The operation that stores a value, by a clock that may be ahead."""
+    return put_all(storage_of(harness, ahead_seconds), [NewMemory(address, value, **options)])
+
+
+def _put(harness: Harness, *given: Any, **options: Any) -> Any:
+    [outcome] = harness.run(_putting(harness, *given, **options))
     return outcome
 
 
@@ -162,3 +176,32 @@ def test_a_memory_that_lost_its_segments_is_damage(harness: Harness) -> None:
         CheckpointCorruptionError, match=r"^item PK='a/b/%M#' .* segments that it needs are not in"
     ):
         harness.run(get(storage_of(harness), [address]))
+
+
+def _uploads(call: Call) -> bool:
+    """Tell whether a request stores segments."""
+    return call.method == "batch_write_item" and "PutRequest" in str(call.params)
+
+
+@pytest.mark.parametrize(("seconds", "uploads"), [(0, 1), (1, 2)])
+def test_an_upload_that_took_too_long_begins_again(harness: Harness, seconds: int, uploads: int) -> None:
+    run = harness.begin(_putting(harness, _at("a", "b", "1"), {"n": noise(200_000).hex()}))
+    run.until(_uploads)
+    outcomes = run.perform()
+    harness.now += UPLOAD_SECONDS_MAX + seconds
+    run.go_on(outcomes)
+    assert 1 + sum(map(_uploads, run.trace())) == uploads
+
+
+def test_a_memory_whose_clock_was_ahead_is_replaced_at_the_second_attempt(harness: Harness) -> None:
+    _put(harness, _at("a", "b", "1"), {"n": 1}, ahead_seconds=50)
+    run = harness.begin(_putting(harness, _at("a", "b", "1"), {"n": 2}))
+    attempts = [call for call in run.trace() if call.method == "update_item"]
+    assert len(attempts) == 2
+
+
+def test_a_memory_lives_for_all_of_its_ttl() -> None:
+    assert expiry(60, 100.2) == 161
+    assert ttl_seconds(1.51) == 91
+    assert ttl_seconds(1e-9) == 1
+    assert all(ttl_seconds(each / 60) == each for each in range(1, 1000))
