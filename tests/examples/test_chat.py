@@ -24,7 +24,6 @@ from tests.conftest import MakeSaver
 from tests.support.browser import browser_or_skip
 from tests.support.directory import Entered, enter_threads
 from tests.support.seeds import fresh_seed
-from tools.engine import Engine
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -193,9 +192,3 @@ async def test_a_deleted_chat_stays_deleted(make_saver: MakeSaver) -> None:
         said = await client.post(where, json={"text": "anybody there?", "continues": True})
         assert (said.status_code, said.json()["detail"].endswith("deleted.")) == (404, True)
         assert (await client.get("/chats")).json()["chats"] == []
-
-
-def test_the_environment_names_the_table(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {**engine.environment(), "CHECKPOINT_TABLE": "chats"}.items():
-        monkeypatch.setenv(name, value)
-    assert chat.app().title == "FastAPI"

@@ -43,9 +43,9 @@ def _named(thread_id: str) -> bytes:
     return json.dumps({"thread_id": thread_id}).encode()
 
 
-def _filtered(text: str, thread_id: str = "victim/1") -> bytes:
+def _filtered(text: str) -> bytes:
     """A list of somebody else's thread, which is refused once it is decoded."""
-    return f'{{"thread_id":"{thread_id}","filter":{{"a":{text}}}}}'.encode()
+    return f'{{"thread_id":"victim/1","filter":{{"a":{text}}}}}'.encode()
 
 
 def _lying(content: bytes) -> bytes:

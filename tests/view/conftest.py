@@ -49,13 +49,13 @@ class Asked:
         rows: list[Any] = self.get("tree", thread=thread, ns=ns)["rows"]
         return rows
 
-    def newest(self, thread: str, ns: str = "") -> dict[str, str]:
-        """What names the newest checkpoint of a namespace."""
-        return {"thread": thread, "ns": ns, "checkpoint": self.rows(thread, ns)[0]["checkpoint"]}
+    def newest(self, thread: str) -> dict[str, str]:
+        """What names the newest checkpoint of a thread."""
+        return {"thread": thread, "ns": "", "checkpoint": self.rows(thread)[0]["checkpoint"]}
 
-    def values(self, thread: str, ns: str = "") -> dict[str, Any]:
+    def values(self, thread: str) -> dict[str, Any]:
         """The channels of the newest checkpoint, by their names."""
-        channels = self.get("state", **self.newest(thread, ns))["channels"]
+        channels = self.get("state", **self.newest(thread))["channels"]
         return {each["name"]: each for each in channels}
 
 
