@@ -113,6 +113,10 @@ def test_nothing_has_to_be_configured(text: str, file: Path) -> None:
             "{principals: '{bearer: {a: {sha256: x}, a: {sha256: x}}}'}",
             "gateway.principals: give a mapping, or one as",
         ),
+        (
+            f"{{principals: {{bearer: {{a: {{sha256: {'0a' * 32}}}, b: {{sha256: {'0A' * 32}}}}}}}}}",
+            "gateway.principals.bearer: a and b have the same hash",
+        ),
         ("{principals: [1]}", "gateway.principals: must be a mapping"),
         ("{principals: {bearer: {a: {sha256: [hush]}}}}", "gateway.principals.bearer.a.sha256.0: "),
         ("{principals: {bearer: {a: {sha256: []}}}}", "gateway.principals.bearer.a.sha256: value should"),

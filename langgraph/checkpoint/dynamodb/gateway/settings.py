@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
@@ -93,6 +93,18 @@ class PrincipalsOptions(Options):
     jwt: JwtOptions | None = Field(
         default=None, description="Whose JSON Web Tokens are accepted, and what their claims mean."
     )
+
+    @field_validator("bearer")
+    @classmethod
+    def _are_told_apart(cls, bearer: dict[str, BearerOptions]) -> dict[str, BearerOptions]:
+        names = dict[str, str]()
+        for name, each in bearer.items():
+            for digest in map(str.lower, each.sha256):
+                if names.setdefault(digest, name) != name:
+                    raise ValueError(
+                        f"{names[digest]} and {name} have the same hash; give each a token of its own"
+                    )
+        return bearer
 
     def authenticate(self) -> Authenticate:
         """Return a function that authenticates requests."""
