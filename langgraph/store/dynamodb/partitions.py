@@ -138,9 +138,9 @@ class BoundedReader:
         self._left -= size_bytes
         if self._left < 0:
             raise SearchLimitError(
-                f"A search of namespace {self.namespace} reads more than search_bytes_max,"
-                f" {self.storage.search_bytes_max} bytes. Search a longer namespace, read it in pages with"
-                ' order="key" and after=, or give the store a larger search_bytes_max.'
+                f"a search of namespace {self.namespace} reads more than search_bytes_max,"
+                f" {self.storage.search_bytes_max} bytes; search a longer namespace, read it in pages with"
+                ' order="key" and after=, or give the store a larger search_bytes_max'
             )
 
     def take_items(self, read: Sequence[Item]) -> None:
