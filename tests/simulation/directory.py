@@ -52,7 +52,7 @@ class DirectoryHistory:
         """Compare runs with the puts of the thread, whether they were acknowledged or not."""
         ids = {run: set[str]() for run in (each.run_id for each in self._history.puts.values())}
         for put in self._history.puts.values():
-            if put.thread in self._sources(thread_id):
+            if put.thread in self._history.sources(thread_id):
                 ids[put.run_id].add(put.checkpoint_id)
         for each in runs:
             if not {each.first_checkpoint_id, each.last_checkpoint_id} <= ids.get(each.run_id, set()):
@@ -93,7 +93,9 @@ class DirectoryHistory:
         source has no entry to give before its first put has returned, or once it has expired.
         """
         shown = {each.thread_id for each in everything}
-        unlisted = [self._history.copies[each] for each in copies if each not in shown]
+        unlisted = [
+            each for each in self._history.copies if each.target in copies and each.target not in shown
+        ]
         missing = {
             copy.target
             for copy in unlisted
@@ -121,7 +123,9 @@ class DirectoryHistory:
 
     def _check_owner(self, summary: ThreadSummary) -> None:
         puts = (
-            each for each in self._history.puts.values() if each.thread in self._sources(summary.thread_id)
+            each
+            for each in self._history.puts.values()
+            if each.thread in self._history.sources(summary.thread_id)
         )
         named: Collection[str | None] = {owner_of(each.checkpoint_id) for each in puts} | {None}
         if summary.owner not in named:
@@ -133,11 +137,7 @@ class DirectoryHistory:
             raise Violation(f"{summary.thread_id} had the owners {seen}")
 
     def _titles_of(self, thread_id: str) -> list[str]:
-        return [title for each in self._sources(thread_id) for title in self.titles.get(each, ())]
-
-    def _sources(self, thread_id: str) -> list[str]:
-        copy = self._history.copies.get(thread_id)
-        return [thread_id] if copy is None else [thread_id, copy.source]
+        return [title for each in self._history.sources(thread_id) for title in self.titles.get(each, ())]
 
     @property
     def _is_undisturbed(self) -> bool:

@@ -20,6 +20,8 @@ DELTA = "delta"
 SKEW_SECONDS_MAX = 15.0
 RESUME = "__resume__"
 
+_EVER = 1e12
+
 WritesKey = tuple[str, str, str, str]
 
 
@@ -74,6 +76,8 @@ class Put(Record):
     """Whether it has another one's values and versions, none of them new, as LangGraph's `__copy__` makes it."""
     delta: bool = False
     """Whether it has a delta channel, so that older ones are needed to rebuild it."""
+    copy: Copy | None = None
+    """The copy that may have brought it, if it was not put."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -126,7 +130,9 @@ class History:
     writes: dict[WritesKey, Writes] = field(default_factory=dict)
     answers: dict[WritesKey, list[Answer]] = field(default_factory=dict)
     deletions: list[Deletion] = field(default_factory=list)
-    copies: dict[str, Copy] = field(default_factory=dict)
+    copies: list[Copy] = field(default_factory=list)
+    shown: dict[str, Moment] = field(default_factory=dict)
+    """When all of a hidden copy was shown at once, by thread."""
     index_lags: bool = False
     ttls: dict[str, set[int | None]] = field(default_factory=dict)
     """For each thread the options of the savers that stored something in it. It has that of one of them."""
@@ -134,47 +140,96 @@ class History:
 
     # What was put, and what of it was copied.
 
-    def put_at(self, thread: str, namespace: str, checkpoint_id: str) -> Put | None:
-        """Return the record of a checkpoint, or one for the copy of a checkpoint."""
+    def ways(self, thread: str, namespace: str, checkpoint_id: str, by: Sequence[Copy] = ()) -> list[Put]:
+        """Return the ways on which a checkpoint may have come to a thread: by its put, and by copies."""
         put = self.puts.get((thread, namespace, checkpoint_id))
-        copy = self.copies.get(thread)
-        if put is not None or copy is None:
-            return put
-        original = self.puts.get((copy.source, namespace, checkpoint_id))
-        if original is None:
-            return None
-        whole = (
-            copy.acknowledged
-            and original.acknowledged_before(copy.began or START)
-            and not self.deleters(original)
-            and not self._may_expire_by(original, copy.ended)
+        found = [] if put is None or put.began is None else [put]
+        for copy in self.copies:
+            if copy.target != thread or copy.began is None or any(copy is each for each in by):
+                continue
+            if by and not _may_be_before(copy, by[-1]):
+                continue
+            sources = self.ways(copy.source, namespace, checkpoint_id, [*by, copy])
+            found += [self._copied(each, copy) for each in sources if self._may_be_found(each, copy)]
+        return found
+
+    def _may_be_found(self, put: Put, copy: Copy) -> bool:
+        """Tell whether a copy may have found a checkpoint of its source."""
+        began = copy.began or START
+        return _may_be_before(put, copy) and not any(
+            each.kind != "prune" and each.over_before(began) and self._must_cover(each, put)
+            for each in self.deletions
+        )
+
+    def _copied(self, put: Put, copy: Copy) -> Put:
+        """Return the record of a checkpoint's copy: acknowledged, if nothing can have kept it from being copied."""
+        ended, ttls = copy.ended or Moment(0, self.now()), self._ttls(put.thread)
+        lives_until = (put.began or START).seconds + 0.9 * min(ttls, default=_EVER) - 2 * SKEW_SECONDS_MAX
+        may_be_deleted = any(
+            (put.run_id in each.run_ids or put.thread in each.threads)
+            and (each.goes_on or not each.over_before(put.began or START))
+            and _may_be_before(each, copy)
+            for each in self.deletions
         )
         return replace(
-            original,
-            thread=thread,
+            put,
+            thread=copy.target,
             began=copy.began,
             ended=copy.ended,
-            acknowledged=whole,
+            acknowledged=copy.acknowledged
+            and put.acknowledged_before(copy.began or START)
+            and ended.seconds < lives_until
+            and not may_be_deleted,
             clean=copy.clean,
             goes_on=copy.goes_on,
+            copy=copy,
         )
 
+    def sources(self, thread: str) -> list[str]:
+        """Return a thread, and those of which it may have checkpoints."""
+        found = [thread]
+        for each in found:
+            found += [copy.source for copy in self.copies if copy.target == each and copy.source not in found]
+        return found
+
+    def is_copy(self, thread: str) -> bool:
+        """Tell whether something was copied to a thread."""
+        return any(each.target == thread for each in self.copies)
+
     def writes_at(self, thread: str, namespace: str, checkpoint_id: str) -> dict[str, Writes]:
-        """Return the records of a checkpoint's writes by task, those of a copied checkpoint as not acknowledged."""
-        copy = self.copies.get(thread)
-        place = (thread if copy is None else copy.source, namespace, checkpoint_id)
-        return {
-            key[3]: writes if copy is None else replace(writes, thread=thread, acknowledged=False)
-            for key, writes in self.writes.items()
-            if key[:3] == place
-        }
+        """Return the records of a checkpoint's writes by task; copied ones with the times of their copy."""
+        found: dict[str, Writes] = {}
+        for source in reversed(self.sources(thread)):
+            for key, writes in self.writes.items():
+                if key[:3] == (source, namespace, checkpoint_id):
+                    found[key[3]] = writes if source == thread else replace(writes, acknowledged=False)
+        for way in self.ways(thread, namespace, checkpoint_id):
+            source = "" if way.copy is None else way.copy.source
+            put = self.puts.get((source, namespace, checkpoint_id))
+            for task_id, writes in found.items():
+                if put is None or way.copy is None or writes.thread != source:
+                    continue
+                copied = self.writes[source, namespace, checkpoint_id, task_id]
+                is_whole = way.acknowledged and (copied.began or START) > (put.began or START)
+                is_acknowledged = is_whole and copied.acknowledged_before(way.began or START)
+                if is_acknowledged:
+                    found[task_id] = replace(copied, began=way.began, ended=way.ended)
+        return found
+
+    def places(self) -> list[tuple[str, str]]:
+        """Return the conversations that there may be."""
+        threads = [*(each.thread for each in self.puts.values()), *(each.target for each in self.copies)]
+        found = [(thread, put.namespace) for thread in dict.fromkeys(threads) for put in self.puts_in(thread)]
+        return list(dict.fromkeys(found))
 
     def puts_in(self, thread: str) -> list[Put]:
-        """Return the records of a thread's checkpoints, or of the copies that may be in it."""
-        copy = self.copies.get(thread)
-        source = thread if copy is None else copy.source
-        found = (self.put_at(thread, *key[1:]) for key in list(self.puts) if key[0] == source)
-        return [put for put in found if put is not None]
+        """Return the records of a thread's checkpoints, and of the copies that may be in it."""
+        named = dict.fromkeys(key[1:] for key in self.puts if key[0] in self.sources(thread))
+        return [each for name in named for each in self.ways(thread, *name)]
+
+    def puts_at(self, place: tuple[str, str]) -> list[Put]:
+        """Return those of a conversation."""
+        return [each for each in self.puts_in(place[0]) if each.place == place]
 
     # What deletions may and must have done.
 
@@ -202,7 +257,7 @@ class History:
     def _is_needed(self, deletion: Deletion, put: Put) -> bool:
         """Tell whether a run from a root checkpoint that a prune must keep begins with a subgraph's checkpoint."""
         began = deletion.began or START
-        roots = [each for each in self.puts.values() if each.place == (put.thread, "")]
+        roots = self.puts_at((put.thread, ""))
         return (
             bool(put.namespace)
             and put.acknowledged_before(began)
@@ -220,6 +275,10 @@ class History:
         bounds = [each for each in (root.checkpoint_id, root.parent_id) if each and each > put.checkpoint_id]
         return any(all(each.checkpoint_id > bound for each in newer) for bound in bounds)
 
+    def was_deleted(self, put: Put, moment: Moment) -> bool:
+        """Tell whether a deletion that had completed by then leaves nothing of a checkpoint."""
+        return any(each.over_before(moment) and self._must_cover(each, put) for each in self.deletions)
+
     def _must_cover(self, deletion: Deletion, put: Put) -> bool:
         """Tell whether a completed deletion leaves nothing of a checkpoint that was there before it began."""
         began = deletion.began or START
@@ -229,6 +288,8 @@ class History:
             return put.run_id in deletion.run_ids and not self.index_lags
         if put.thread not in deletion.threads:
             return False
+        if deletion.kind == "delete_thread":
+            return True
         newer = [
             other
             for other in self._newer(put)
@@ -236,19 +297,13 @@ class History:
             and not self.may_have_expired(other)
             and not [each for each in self.deleters(other) if each is not deletion]
         ]
-        if deletion.kind == "delete_thread":
-            return True
         # A prune keeps what delta channels are rebuilt from, and what a run from any root checkpoint may begin with.
-        roots = [each for each in self.puts.values() if each.place == (put.thread, "")]
+        roots = self.puts_at((put.thread, ""))
         may_be_needed = put.namespace and any(self._is_before(put, root, newer) for root in roots)
         return not put.delta and len(newer) >= deletion.kept and not may_be_needed
 
     def _newer(self, put: Put) -> Iterable[Put]:
-        return (
-            other
-            for other in self.puts.values()
-            if other.place == put.place and other.checkpoint_id > put.checkpoint_id
-        )
+        return (other for other in self.puts_at(put.place) if other.checkpoint_id > put.checkpoint_id)
 
     def _gave_way(self, put: Put) -> bool:
         """Tell whether a prune may have taken a checkpoint for a newer one that was deleted afterwards, or expired."""
@@ -313,19 +368,14 @@ class History:
 
     def _above(self, put: Put) -> Iterable[Put]:
         """Return what may have become the newest of its namespace after a checkpoint."""
-        others = self.puts_in(put.thread) if put.thread in self.copies else self.puts.values()
-        return (
-            each
-            for each in others
-            if each.place == put.place and each.checkpoint_id > put.checkpoint_id and each.began is not None
-        )
+        return (each for each in self._newer(put) if each.began is not None)
 
     def _begun_from(self, put: Put) -> list[Put]:
         """Return the root checkpoints from which a run takes a subgraph's checkpoint."""
-        if not put.namespace or put.thread in self.copies:
+        if not put.namespace or self.is_copy(put.thread):
             return []
         newer = list(self._above(put))
-        roots = [each for each in self.puts.values() if each.place == (put.thread, "") and each.acknowledged]
+        roots = [each for each in self.puts_at((put.thread, "")) if each.acknowledged]
         return [
             each
             for each in roots
@@ -347,6 +397,7 @@ class History:
         for key, answers in self.answers.items():
             if key[0] == thread:
                 yield from ((key[:3], each) for each in answers)
+        yield from (((thread, "", ""), each) for each in self.copies if each.target == thread)
 
     def _ttls(self, thread: str) -> list[int]:
         return [each for each in self.ttls.get(thread, ()) if each is not None]
@@ -366,13 +417,14 @@ class History:
 
     def check_latest(self, place: tuple[str, str], seen: CheckpointTuple | None, began: Moment) -> None:
         """Check a read of the newest checkpoint of a conversation."""
-        known = [put for put in self.puts.values() if put.place == place and put.acknowledged_before(began)]
-        found = None if seen is None else self.check_tuple(place, seen, began)
+        known = [put for put in self.puts_at(place) if put.acknowledged_before(began)]
+        found = [] if seen is None else self.check_tuple(place, seen, began)
         for put in known:
-            if found is not None and found.checkpoint_id >= put.checkpoint_id:
+            if found and found[0].checkpoint_id >= put.checkpoint_id:
                 continue
             if self.may_have_expired(put):
-                if found is not None and found.over_before(put.began or START) and not self.deleters(put):
+                is_older = found and all(each.over_before(put.began or START) for each in found)
+                if is_older and not self.deleters(put):
                     raise Violation(
                         f"{_name(found)} is shown in the place of {put.checkpoint_id}, which expired"
                     )
@@ -383,8 +435,8 @@ class History:
             if not deleters:
                 raise Violation(f"{put.checkpoint_id} is acknowledged, but the latest is {_name(found)}")
             if (
-                found is not None
-                and not any(_explains_older(each, found, began) for each in deleters)
+                found
+                and not any(_explains_older(each, way, began) for each in deleters for way in found)
                 and not self._was_not_newest(put, deleters)
             ):
                 raise Violation(
@@ -413,12 +465,58 @@ class History:
         for put in self.puts_in(thread):
             if (put.checkpoint_id, put.namespace) not in ids:
                 self.check_one(put, None, began)
+        if self.shown.get(thread, began) < began:
+            self._check_moment(thread, [self.ways(thread, name, each) for each, name in ids])
 
-    def check_tuple(self, place: tuple[str, str], seen: CheckpointTuple, began: Moment) -> Put:
+    def _check_moment(self, thread: str, seen: Sequence[Sequence[Put]]) -> None:
+        """Check that what was shown at once is of one moment of its source.
+
+        Nothing is there that was deleted before other parts were put. And if the newest checkpoint of a namespace is
+        there, all is that was acknowledged before: in the root for one of a subgraph, and the other way round.
+        """
+        brought = [
+            [each for each in ways if each.copy is not None]
+            for ways in seen
+            if all(each.copy is not None and (each.began or START) < self.shown[thread] for each in ways)
+        ]
+        sources = {each.copy.source for ways in brought for each in ways if each.copy is not None}
+        if len(sources) != 1 or self.is_copy(min(sources)):
+            return
+        [source] = sources
+        puts = [self.puts[source, ways[0].namespace, ways[0].checkpoint_id] for ways in brought]
+        names = {(each.namespace, each.checkpoint_id) for ways in seen for each in ways}
+        for put in puts:
+            for other in puts:
+                if self.was_deleted(put, other.began or START):
+                    raise Violation(
+                        f"{thread} mixes {put.checkpoint_id} of a former life with {other.checkpoint_id}"
+                    )
+        if any(thread in each.threads and each.began is not None for each in self.deletions):
+            return
+        for put in puts:
+            is_newest = all(
+                each.checkpoint_id <= put.checkpoint_id for each in puts if each.place == put.place
+            )
+            for other in self.puts_in(source):
+                if (
+                    is_newest
+                    and "" in {put.namespace, other.namespace}
+                    and put.namespace != other.namespace
+                    and (other.namespace, other.checkpoint_id) not in names
+                    and other.acknowledged_before(put.began or START)
+                    and not self.deleters(other)
+                    and not self.may_have_expired(other)
+                ):
+                    raise Violation(
+                        f"{thread} has {put.checkpoint_id} and lacks {other.checkpoint_id}, which its source had before"
+                    )
+
+    def check_tuple(self, place: tuple[str, str], seen: CheckpointTuple, began: Moment) -> list[Put]:
         """Check that what is seen is whole, is this conversation's, and is not of something deleted."""
-        put = self.put_at(*place, seen.checkpoint["id"])
-        if put is None or put.began is None:
+        ways = self.ways(*place, seen.checkpoint["id"])
+        if not ways:
             raise Violation(f"{seen.checkpoint['id']} of {place} was never put")
+        put = ways[0]
         if seen.checkpoint["channel_values"] != put.values:
             raise Violation(
                 f"{put.checkpoint_id} is torn: {seen.checkpoint['channel_values']} is not {put.values}"
@@ -426,15 +524,12 @@ class History:
         parent_id = (seen.parent_config or {}).get("configurable", {}).get("checkpoint_id")
         if parent_id not in {put.parent_id, None}:
             raise Violation(f"{put.checkpoint_id} has the parent {parent_id}")
-        if self.has_expired(put, began):
+        if all(self.has_expired(each, began) for each in ways):
             raise Violation(f"{put.checkpoint_id} has expired and is there")
-        for deletion in self.deletions:
-            if deletion.over_before(began) and self._must_cover(deletion, put):
-                raise Violation(
-                    f"{put.checkpoint_id} was deleted by a completed {deletion.kind} and is there again"
-                )
+        if all(self.was_deleted(each, began) for each in ways):
+            raise Violation(f"{put.checkpoint_id} of {place} was deleted and is there again")
         self._check_writes(put, seen, began)
-        return put
+        return ways
 
     def check_history(
         self, put: Put, seen: DeltaChannelHistory | CheckpointNotFoundError, began: Moment
@@ -474,8 +569,9 @@ class History:
         """Return what a checkpoint's delta channel is rebuilt from, the parent first."""
         path: list[Put] = []
         while put.parent_id is not None:
-            parent = self.put_at(*put.place, put.parent_id)
-            assert parent is not None
+            name = (put.namespace, put.parent_id)
+            lost = [replace(each, acknowledged=False) for key, each in self.puts.items() if key[1:] == name]
+            parent, *_ = self.ways(put.thread, *name) or lost
             path.append(parent)
             put = parent
             if DELTA in put.values:
@@ -484,10 +580,9 @@ class History:
 
     def _came_late(self, put: Put, parent: Put) -> bool:
         """Tell whether a checkpoint may have been put when its parent had expired, in the thread it comes from."""
-        if put.thread in self.copies:
-            source = self.copies[put.thread].source
-            put, parent = (self.puts[source, each.namespace, each.checkpoint_id] for each in (put, parent))
-        return self._may_expire_by(parent, put.ended)
+        names = [(each.namespace, each.checkpoint_id) for each in (put, parent)]
+        [children, parents] = ([put for key, put in self.puts.items() if key[1:] == name] for name in names)
+        return any(self._may_expire_by(each, child.ended) for each in parents for child in children)
 
     def _may_be_cut(self, path: Sequence[Put], began: Moment) -> bool:
         """Tell whether the last of a path may not be there: not yet, or not any more.
@@ -537,17 +632,24 @@ class History:
 
     def _check_answer(self, put: Put, task_id: str, seen: Any, began: Moment) -> None:
         """Check the special write of a task: it was put, and as the last one that was acknowledged, or later."""
-        copy = self.copies.get(put.thread)
-        thread = put.thread if copy is None else copy.source
-        answers = self.answers.get((thread, put.namespace, put.checkpoint_id, task_id), [])
-        found = next((each for each in answers if each.value == seen), None)
-        if seen is not None and found is None:
+        name = (put.namespace, put.checkpoint_id, task_id)
+        own, *others = (self.answers.get((each, *name), []) for each in self.sources(put.thread))
+        found = next((each for each in own if each.value == seen), None)
+        is_copied = any(each.value == seen for some in others for each in some)
+        if seen is not None and found is None and not is_copied:
             raise Violation(f"{put.checkpoint_id} has an answer of {task_id} that nobody put: {seen}")
-        for answer in answers if copy is None else ():
+        for answer in own:
             if not answer.acknowledged_before(began) or self._may_have_lost(put, answer):
                 continue
             if found is None or found.over_before(answer.began or START):
                 raise Violation(f"{put.checkpoint_id} has {seen} of {task_id} in place of {answer.value}")
+
+
+def _may_be_before(record: Record, other: Record) -> bool:
+    """Tell whether a call may have had an effect before another one ended."""
+    if record.began is None:
+        return False
+    return other.goes_on or other.ended is None or record.began < other.ended
 
 
 def _explains_older(deletion: Deletion, found: Put, began: Moment) -> bool:
@@ -560,5 +662,5 @@ def _explains_older(deletion: Deletion, found: Put, began: Moment) -> bool:
     return found.ended is None or found.ended > (deletion.began or START)
 
 
-def _name(put: Put | None) -> str:
-    return "none" if put is None else put.checkpoint_id
+def _name(ways: Sequence[Put]) -> str:
+    return ways[0].checkpoint_id if ways else "none"

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from langgraph.checkpoint.dynamodb.errors import CheckpointNotFoundError, ThreadBusyError
 from tests.simulation.savers import TableSaver
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, MEMORY_BYTES, Faults, Process
-from tests.simulation.world import OWN_RUN, SUBGRAPHS, Flow, MakeSaver, World
+from tests.simulation.world import NETWORK_ERRORS, OWN_RUN, SUBGRAPHS, Flow, MakeSaver, World
 
 FAULTS = (
     FAIR,
@@ -45,7 +46,12 @@ WAITS_SECONDS = (200, 900, 1800, 2600, 3500)
 # Enough for all that a process reads, mostly; too little for a checkpoint; none.
 MEMORIES_BYTES = (MEMORY_BYTES, MEMORY_BYTES, MEMORY_BYTES, 1 << 13, 0)
 
+# Threads that are used, deleted, and copied to each other.
+SHARED_THREADS = ("one", "two")
+
 ActorFlow: TypeAlias = Callable[[Process], Flow]
+SharingStep: TypeAlias = Callable[[World, Choices, str, str, str], ActorFlow]
+"""Makes a step, given the usual namespace, and the threads of which the first is mostly copied to the other."""
 
 
 def random_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
@@ -69,6 +75,69 @@ def copying_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
         return others + copies if choices.pick(2) else copies + others
 
     return _run(choices, saver, flows)
+
+
+def sharing_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
+    """Let a few processes copy two threads to each other, use and delete them, over and over, and check everything.
+
+    So ids are used again after deletions, and copied to while others use them, by processes that remember them. A run
+    has few kinds of steps, which then meet in any order.
+    """
+
+    def flows(world: World, namespace: str) -> list[ActorFlow]:
+        kinds = [_copying_step, *(_SHARING_STEPS[choices.pick(len(_SHARING_STEPS))] for _ in range(2))]
+        return [_sharing_flow(world, choices, namespace, kinds) for _ in range(1 + choices.pick(4))]
+
+    return _run(choices, saver, flows)
+
+
+def _sharing_flow(world: World, choices: Choices, namespace: str, kinds: Sequence[SharingStep]) -> ActorFlow:
+    flows = list[ActorFlow]()
+    for _ in range(2 + choices.pick(4)):
+        # Mostly from the first to the other.
+        threads = SHARED_THREADS if choices.pick(4) else SHARED_THREADS[::-1]
+        flows.append(kinds[choices.pick(len(kinds))](world, choices, namespace, *threads))
+
+    def tried(process: Process, flow: ActorFlow) -> Flow:
+        try:
+            yield from flow(process)
+        except (*NETWORK_ERRORS, CheckpointNotFoundError, ThreadBusyError):
+            world.simulator.leave(process)
+
+    def one_after_the_other(process: Process) -> Flow:
+        for each in flows:
+            yield from tried(process, each)
+
+    return one_after_the_other
+
+
+def _copying_step(world: World, choices: Choices, namespace: str, source: str, target: str) -> ActorFlow:
+    del choices, namespace
+    return _copy_of(world, source, target)
+
+
+def _deleting_step(world: World, choices: Choices, namespace: str, source: str, target: str) -> ActorFlow:
+    del namespace
+    thread = (target, source)[choices.pick(2)]
+    return lambda process: world.delete_thread(process, thread, tries=TRIES)
+
+
+def _answering_step(world: World, choices: Choices, namespace: str, source: str, target: str) -> ActorFlow:
+    del source, choices
+    return lambda process: world.answers(process, (target, namespace), 2, tries=TRIES)
+
+
+def _talking_step(world: World, choices: Choices, namespace: str, source: str, target: str) -> ActorFlow:
+    thread = (target, source)[choices.pick(2)]
+    return lambda process: world.conversation(process, thread, 2, namespace=namespace, tries=TRIES)
+
+
+def _any_step(world: World, choices: Choices, namespace: str, source: str, target: str) -> ActorFlow:
+    thread, other = (source, target) if choices.pick(2) else (target, source)
+    return _random_flow(world, choices, namespace, thread, other)
+
+
+_SHARING_STEPS: Sequence[SharingStep] = (_deleting_step, _answering_step, _talking_step, _any_step)
 
 
 def waiting_run(choices: Choices, saver: MakeSaver = TableSaver) -> World:
@@ -115,32 +184,35 @@ def _run(
     return world
 
 
-def _copy_of(world: World) -> ActorFlow:
-    return lambda process: world.copy_thread(process, "one", "two")
+def _copy_of(world: World, source: str = "one", target: str = "two") -> ActorFlow:
+    return lambda process: world.copy_thread(process, source, target)
 
 
-def _random_flow(world: World, choices: Choices, usual: str) -> ActorFlow:
+def _random_flow(
+    world: World, choices: Choices, usual: str, thread: str = "one", target: str = "two"
+) -> ActorFlow:
     namespace = usual if choices.pick(3) else ("", *SUBGRAPHS)[choices.pick(3)]
     back = choices.pick(3)
     kept = 1 + choices.pick(2)
     run_id = ("run", "other", OWN_RUN)[choices.pick(3)]
+    place = (thread, namespace)
     flows: Sequence[ActorFlow] = (
-        _copy_of(world),
+        _copy_of(world, thread, target),
         lambda process: world.conversation(
-            process, "one", 3, namespace=namespace, run_id=run_id, tries=TRIES
+            process, thread, 3, namespace=namespace, run_id=run_id, tries=TRIES
         ),
-        lambda process: world.background(process, ("one", namespace), 3, run_id=run_id, tries=TRIES),
-        lambda process: world.reader(process, "one", 2, namespace=namespace),
-        lambda process: world.delete_thread(process, "one", tries=TRIES),
-        lambda process: world.prune(process, "one", kept, tries=TRIES),
+        lambda process: world.background(process, place, 3, run_id=run_id, tries=TRIES),
+        lambda process: world.reader(process, thread, 2, namespace=namespace),
+        lambda process: world.delete_thread(process, thread, tries=TRIES),
+        lambda process: world.prune(process, thread, kept, tries=TRIES),
         lambda process: world.delete_for_runs(process, run_id, tries=TRIES),
-        lambda process: world.repair(process, "one", tries=TRIES),
-        lambda process: world.clone(process, ("one", namespace), run_id=run_id, tries=TRIES),
-        lambda process: world.undo(process, ("one", namespace), 1 + back, tries=TRIES),
-        lambda process: world.answers(process, ("one", namespace), 1 + back, tries=TRIES),
-        lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
-        lambda process: world.fork(process, ("one", namespace), back, run_id=run_id, tries=TRIES),
+        lambda process: world.repair(process, thread, tries=TRIES),
+        lambda process: world.clone(process, place, run_id=run_id, tries=TRIES),
+        lambda process: world.undo(process, place, 1 + back, tries=TRIES),
+        lambda process: world.answers(process, place, 1 + back, tries=TRIES),
+        lambda process: world.fork(process, place, back, run_id=run_id, tries=TRIES),
+        lambda process: world.fork(process, place, back, run_id=run_id, tries=TRIES),
         lambda process: world.lister(process, 3),
-        lambda process: world.describe(process, "one", tries=TRIES, takes_back=back == 0),
+        lambda process: world.describe(process, thread, tries=TRIES, takes_back=back == 0),
     )
     return flows[choices.pick(len(flows))]

@@ -188,6 +188,8 @@ class Simulator(Stage):
         """The savers' option: which key of a config names its thread's owner."""
         self.nobody_waits: Callable[[Call], None] = _ignore
         """Is told of each effect that comes when its sender waits no more, and of all of one that dies or fails."""
+        self.took_effect: Callable[[Call], None] = _ignore
+        """Is told of each effect."""
 
     def clock(self) -> float:
         """Return the time."""
@@ -336,6 +338,12 @@ class Simulator(Stage):
                 actor.steps.close()
                 self._leave(actor)
 
+    def leave(self, process: Process) -> None:
+        """Let a process give up what it has done so far, and go on with something else."""
+        for actor in self.actors:
+            if actor.process is process:
+                self._leave(actor)
+
     def _leave(self, actor: Actor) -> None:
         for effect in actor.effects:
             self.nobody_waits(effect)
@@ -442,7 +450,9 @@ class Simulator(Stage):
     def _answer(self, call: Call, began_at: int | None) -> Any:
         torn = call.method in READS and self.choices.chance(self.faults.torn)
         try:
-            return self.model.handle(call.method, call.params, began_at if torn else None)
+            answer = self.model.handle(call.method, call.params, began_at if torn else None)
+            self.took_effect(call)
+            return answer
         except ClientError as error:
             if error.response["Error"]["Code"] == "ValidationException":
                 # An actor that met it would end as one whom the network failed.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.simulation.memories import random_memories
-from tests.simulation.random_runs import copying_run, random_run, waiting_run
+from tests.simulation.random_runs import copying_run, random_run, sharing_run, waiting_run
 from tests.simulation.schedule import Choices, search
 from tests.simulation.similarity import searches_beside_puts
 from tests.support.seeds import VARIABLE, fresh_seed
@@ -15,7 +15,9 @@ from tests.support.seeds import VARIABLE, fresh_seed
 FIXED_SEED = 4
 
 
-@pytest.mark.parametrize("run", [random_run, copying_run, waiting_run, random_memories, searches_beside_puts])
+@pytest.mark.parametrize(
+    "run", [random_run, copying_run, sharing_run, waiting_run, random_memories, searches_beside_puts]
+)
 @pytest.mark.parametrize("source", ["fixed", "fresh"])
 def test_random_schedules(
     run: Callable[[Choices], object], source: str, schedules: int, tell: Callable[[str], None]

@@ -35,6 +35,7 @@ from tests.simulation.directory import OWNER_FROM, OWNERS, DirectoryHistory, own
 from tests.simulation.history import (
     DELTA,
     RESUME,
+    SKEW_SECONDS_MAX,
     START,
     Answer,
     Copy,
@@ -158,6 +159,7 @@ class World:
         self.directory = DirectoryHistory(self.history) if directory else None
         self.simulator.owner_from = OWNER_FROM if directory else None
         self.simulator.nobody_waits = self._note_unwatched
+        self.simulator.took_effect = self._note_shown
         self._unwatched: set[tuple[str, str]] = set()
         self._delta = delta
         self._checkpoints = 0
@@ -177,7 +179,7 @@ class World:
         began = self.simulator.moment
         latest = yield from self.saver(process).ask("get_tuple", thread_config(*place))
         self.history.check_latest(place, latest, began)
-        return latest, None if latest is None else self.history.puts[(*place, latest.checkpoint["id"])]
+        return latest, None if latest is None else self.history.ways(*place, latest.checkpoint["id"])[0]
 
     def conversation(
         self,
@@ -217,9 +219,7 @@ class World:
         length: int = 2,
     ) -> Flow:
         """Go on from a checkpoint some way back, whatever became of it."""
-        puts = sorted(
-            (put_ for put_ in self.history.puts.values() if put_.place == place), key=_checkpoint_id
-        )
+        puts = sorted(self.history.puts_at(place), key=_checkpoint_id)
         parent = puts[-1 - back % len(puts)] if puts else None
         yield from self.go_on(process, place, parent, length, run_id=run_id, tries=tries)
 
@@ -481,7 +481,8 @@ class World:
     def copy_thread(self, process: Process, source: str, target: str) -> Flow:
         """Copy a thread."""
         self._note_ttl(process, target)
-        record = self.history.copies.setdefault(target, Copy(source=source, target=target))
+        record = Copy(source=source, target=target)
+        self.history.copies.append(record)
         yield from self.repeated(record, lambda: self.saver(process).ask("copy_thread", source, target), 1)
 
     def reader(self, process: Process, thread: str, times: int, namespace: str = "") -> Flow:
@@ -499,7 +500,8 @@ class World:
         )
         self.history.check_list(thread, listed, began)
         found = {(each.config["configurable"]["checkpoint_ns"], each.checkpoint["id"]) for each in listed}
-        for position, record in enumerate(self.history.puts_in(thread), self.simulator.moves):
+        known = {(each.namespace, each.checkpoint_id): each for each in self.history.puts_in(thread)}
+        for position, record in enumerate(known.values(), self.simulator.moves):
             if (record.namespace, record.checkpoint_id) in found and position % READ_EVERY:
                 continue
             began = self.simulator.moment
@@ -564,10 +566,10 @@ class World:
             is not None
         ]
         copies = [
-            thread
-            for thread, copy in self.history.copies.items()
+            copy.target
+            for copy in self.history.copies
             if copy.acknowledged
-            and self.alone(self.saver(process).ask("get_tuple", thread_config(thread, ""))) is not None
+            and self.alone(self.saver(process).ask("get_tuple", thread_config(copy.target, ""))) is not None
         ]
         everything = self.alone(self._listed(process, None))
         self.directory.check_all(everything, owned, readable, self.simulator.now)
@@ -640,7 +642,7 @@ class World:
             and self.simulator.now < (record.began or START).seconds + CLAIM_SECONDS
             and all(each.clean and each.acknowledged_before(record.began or START) for each in others)
             # A copy that begins again ends the epoch of its target.
-            and all(each.over_before(record.began or START) for each in self.history.copies.values())
+            and all(each.over_before(record.began or START) for each in self.history.copies)
         ):
             raise Violation("a deletion locked itself out") from error
 
@@ -740,6 +742,11 @@ class World:
         if left:
             raise Violation(f"orphans after every thread was deleted: {sorted(left)}")
 
+    def _note_shown(self, call: Call) -> None:
+        """Note when a copy is shown as a whole."""
+        if "#alive = :zero" in call.params.get("ConditionExpression", ""):
+            self.history.shown[call.params["Key"]["PK"]["S"].removesuffix("#")] = self.simulator.moment
+
     def _note_unwatched(self, call: Call) -> None:
         self._unwatched |= {_key_of(key) for key in keys_of(call.params)}
 
@@ -757,23 +764,35 @@ class World:
         """Look at everything with a new process, when nothing is under way any more."""
         self.simulator.settle()
         self.simulator.forget_actors()
-        threads = [*dict.fromkeys(put_.thread for put_ in self.history.puts.values()), *self.history.copies]
-        places = list(dict.fromkeys(put_.place for put_ in self.history.puts.values()))
+        places = self.history.places()
         process = self.simulator.process()
         for thread, namespace in places:
             self.alone(self.conversation(process, thread, 0, namespace=namespace))
-        for thread in threads:
+        for thread in dict.fromkeys(thread for thread, _ in places):
             self.alone(self.read_everything(process, thread))
             _check_sound(self.alone(verify_thread(process.storage, thread)))
 
     def check_parts(self) -> None:
         """Let a conversation go on from what it left: a further put and its writes are whole."""
-        places = list(dict.fromkeys(put_.place for put_ in self.history.puts.values()))
+        places = self.history.places()
         for thread, namespace in places:
-            process = self.simulator.process()
-            self.alone(self.conversation(process, thread, 2, namespace=namespace))
+            if not self._goes_on(thread, namespace):
+                # Whoever finds a copy that has died deletes it, once no claim of another deletion holds.
+                self.simulator.now += CLAIM_SECONDS + SKEW_SECONDS_MAX
+                self.alone(self.delete_thread(self.simulator.process(), thread))
+                self.alone(self.conversation(self.simulator.process(), thread, 2, namespace=namespace))
         for thread in dict.fromkeys(thread for thread, _ in places):
             self.alone(self.read_everything(self.simulator.process(), thread))
+
+    def _goes_on(self, thread: str, namespace: str) -> bool:
+        """Let a conversation go on; return False if its thread is a copy that has died."""
+        try:
+            self.alone(self.conversation(self.simulator.process(), thread, 2, namespace=namespace))
+        except ThreadBusyError:
+            if all(each.acknowledged for each in self.history.copies if each.target == thread):
+                raise
+            return False
+        return True
 
 
 def _check_sound(found: Verification) -> None:
