@@ -250,7 +250,7 @@ def batch(it: Serving, ops: Annotated[tuple[StoreOp, ...], Field(max_length=MANY
     """Run operations: first the reads, and then the puts, if the results of all reads fit into the response."""
     for op in ops:
         check_right(it.who, "write" if isinstance(op, StorePut) else "read")
-    held = _Held(it.held)
+    held = _Counted(it.held)
     reading = _Reading(it.store.counting(held), held, ResponseRoom(it.fullness()), it.response_bytes)
     reads_: dict[int, Callable[[], Op[Any]]] = {}
     puts: dict[Any, tuple[int, NewMemory]] = {}
@@ -319,7 +319,7 @@ def _removing(
 
 
 @dataclass
-class _Held:
+class _Counted:
     """Counts the bytes that a request holds in memory."""
 
     hold: Callable[[int], None]
@@ -336,7 +336,7 @@ class _Reading:
     """The reads of one request, as far as their results fit into a response."""
 
     storage: StoreStorage
-    held: _Held
+    held: _Counted
     room: ResponseRoom
     bytes_max: int
     results: dict[int, StoreResult] = field(default_factory=dict)
