@@ -474,10 +474,15 @@ class History:
         Nothing is there that was deleted before other parts were put. And if the newest checkpoint of a namespace is
         there, all is that was acknowledged before: in the root for one of a subgraph, and the other way round.
         """
+        shown = self.shown[thread]
+        late = [each for each in self.copies if each.target == thread and not each.over_before(shown)]
+        if len(late) > 1:
+            # Another copy to it goes on, and adds what its source has got since.
+            return
         brought = [
             [each for each in ways if each.copy is not None]
             for ways in seen
-            if all(each.copy is not None and (each.began or START) < self.shown[thread] for each in ways)
+            if all(each.copy is not None and (each.began or START) < shown for each in ways)
         ]
         sources = {each.copy.source for ways in brought for each in ways if each.copy is not None}
         if len(sources) != 1 or self.is_copy(min(sources)):
