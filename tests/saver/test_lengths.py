@@ -15,16 +15,15 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from langgraph.checkpoint.dynamodb._format import codec as codecs
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format import items, limits
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import PADDING_STEP_BYTES
 
 KEY = items.key("thread#", "C#1#")
 DIGITS = "0123456789"
 CODES = [f"{random.Random(seed).randrange(10**6):06}" for seed in range(9)]
 # 1,280 messages for each code.
 SAMPLES = 1280 // (len(DIGITS) * 6)
+STEP_BYTES = limits.PADDING_STEP_BYTES
 SERDE = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
 
 
@@ -42,7 +41,7 @@ def guessed(secret: str, rng: random.Random) -> str:
         totals = dict.fromkeys(DIGITS, 0)
         for _ in range(SAMPLES):
             # Random text beside the guess lets lengths differ by less than a byte, and finds the ends of steps.
-            filler = rng.randbytes(rng.randrange(PADDING_STEP_BYTES)).hex()
+            filler = rng.randbytes(rng.randrange(STEP_BYTES)).hex()
             for digit in DIGITS:
                 totals[digit] += sealed_bytes(secret, f"{filler} The code of the safe is {known}{digit}")
         known += min(totals, key=totals.__getitem__)
@@ -58,6 +57,6 @@ def found(codes: Sequence[str]) -> int:
 @pytest.mark.parametrize("count", [1, pytest.param(9, marks=pytest.mark.search)])
 def test_a_code_is_not_guessed_by_lengths(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(CODES[:count]) == 0
-    monkeypatch.setattr(codecs, "PADDING_STEP_BYTES", 1)
-    monkeypatch.setattr(codecs, "PADDING_RANGE_BYTES", 1)
+    monkeypatch.setattr(limits, "PADDING_STEP_BYTES", 1)
+    monkeypatch.setattr(limits, "PADDING_RANGE_BYTES", 1)
     assert found(CODES[:count]) == count
