@@ -165,11 +165,14 @@ def environment(address: str, credentials: dict[str, str] | None = None) -> dict
 
 
 def environment_of_role(emulator: Client, name: str, *documents: Node) -> dict[str, str]:
-    """Make a role with these policies; return the environment of whoever has assumed it."""
+    """Make a role with these policies, unless it is there; return the environment of whoever has assumed it."""
     iam = emulator("iam")
     trust = {"Effect": "Allow", "Principal": {"AWS": ACCOUNT_ID}, "Action": "sts:AssumeRole"}
     trusting = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=trusting)["Role"]["Arn"]
+    # Tests move between workers, so the fixtures of a module may begin twice beside one emulator.
+    with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=trusting)
+    role = iam.get_role(RoleName=name)["Role"]["Arn"]
     for number, document in enumerate(documents):
         iam.put_role_policy(RoleName=name, PolicyName=f"{number}", PolicyDocument=json.dumps(document))
     given = emulator("sts").assume_role(RoleArn=role, RoleSessionName=name)["Credentials"]
