@@ -399,15 +399,11 @@ OF_OTHERS = [
          "ends-before ends-after order-after"),
     Case("replace_writes", lambda: protocol.replace_writes(typed(STORED)), {}, {},
          "absent created-before not-created ends-before ends-after endless", is_put=True),
-    Case("copy_writes", lambda: protocol.copy_writes(NOW + 500, is_hidden=False), {"created_at": -1},
-         {"created_at": NOW}, "created-before ends-after endless", is_put=True),
-    Case("copy_writes", lambda: protocol.copy_writes(NOW + 500, is_hidden=True), {"created_at": -1},
-         {"created_at": NOW}, "created-before ends-after endless", is_put=True),
-    Case("copy_writes", lambda: protocol.copy_writes(NOW + 500, is_hidden=True), {"expires_at": NOW + 499},
-         {"expires_at": NOW + 500}, "ends-after endless", is_put=True),
-    Case("copy_writes", lambda: protocol.copy_writes(None, is_hidden=False), {"created_at": -1},
-         {"created_at": NOW}, "created-before", is_put=True),
-    Case("copy_writes", lambda: protocol.copy_writes(None, is_hidden=True), {}, {}, "endless", is_put=True),
+    Case("copy_writes", lambda: protocol.copy_writes(typed(STORED)), {}, {},
+         f"{OF_EPOCH} no-epoch other-writes-epoch other-special-epoch {PARTS} created-before not-created"
+         " ends-before ends-after endless", is_put=True),
+    Case("copy_writes", protocol.copy_writes, None, STORED, " ".join({*STORED_ITEMS} - {"not-created"}),
+         is_put=True),
     Case("delete_as_read", lambda: protocol.delete_as_read(typed(STORED)), {}, None,
          f"{OF_EPOCH} no-epoch other-writes-epoch other-special-epoch created-before not-created"),
     Case("touch_writes", lambda: protocol.touch_writes(NOW + 7), {}, {"created_at": NOW + 7}, "absent"),
@@ -584,3 +580,32 @@ def test_an_epoch_ends_once() -> None:
     assert protocol.is_reusable(b"a", b"a")
     assert not protocol.is_reusable(b"a", b"b")
     assert not protocol.is_reusable(None, None)
+
+
+@pytest.mark.parametrize("kept_until", [NOW + 500, None])
+@pytest.mark.parametrize(
+    ("ends_at", "copied", "own", "own_of_hidden"),
+    [(NOW + 499, True, False, True), (NOW + 500, True, False, None), (NOW + 501, None, False, None)],
+)
+def test_a_copy_replaces_what_was_copied_and_in_a_hidden_thread_what_ends_before(
+    kept_until: int | None, ends_at: int, copied: bool | None, own: bool, own_of_hidden: bool | None
+) -> None:
+    """`None`: if the copy is kept for ever."""
+    is_endless = kept_until is None
+    for created_at, is_hidden, expected in (
+        (-NOW, False, copied),
+        (-NOW, True, copied),
+        (NOW, False, own),
+        (NOW, True, own_of_hidden),
+    ):
+        writes = typed({"created_at": created_at, "expires_at": ends_at})
+        found = protocol.may_copy_over(writes, kept_until, is_hidden=is_hidden)
+        assert found == (is_endless if expected is None else expected)
+
+
+@pytest.mark.parametrize("is_hidden", [True, False])
+@pytest.mark.parametrize("created_at", [-NOW, NOW])
+def test_a_copy_replaces_what_is_kept_for_ever_only_as_such(created_at: int, is_hidden: bool) -> None:
+    writes = typed({"created_at": created_at})
+    assert not protocol.may_copy_over(writes, NOW, is_hidden=is_hidden)
+    assert protocol.may_copy_over(writes, None, is_hidden=is_hidden) == (created_at < 0)

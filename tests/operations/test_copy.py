@@ -136,6 +136,20 @@ def test_a_copy_that_is_late_and_dies_shortens_nothing_of_one_that_has_ended(har
     assert harness.process().values(thread="copy") == {"x": 1}
 
 
+def test_a_late_copy_to_a_deleted_thread_takes_no_writes_of_the_next_copy(
+    harness: Harness, process: Process
+) -> None:
+    harness.run(process.put("1", {"x": 1}))
+    harness.run(process.put_writes("1", [("x", noise(100_000))]))
+    late = harness.begin(harness.process().copy_thread("copy")).until(asks("put_item", word="#W#"))
+    harness.run(harness.process().delete_thread("copy"))
+    harness.run(harness.process().copy_thread("copy"))
+    for _ in range(3):
+        late.go_on()
+    late.drop()
+    assert harness.process().pending("1", thread="copy") == [("task", "x", noise(100_000))]
+
+
 def test_a_copy_takes_no_dead_thread_that_lives_again(harness: Harness, expiring: Process) -> None:
     harness.run(expiring.put("5", {"x": 5}, thread="copy"))
     harness.now += TTL_SECONDS

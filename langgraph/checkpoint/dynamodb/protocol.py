@@ -808,19 +808,28 @@ def copied_at(now: float) -> int:
     return -int(now)
 
 
-def copy_writes(kept_until: int | None, *, is_hidden: bool) -> Change:
-    """Put a task's writes by a copy, unless their thread has stored them itself, or keeps them for longer.
+def copy_writes(replaced: Item | None = None) -> Change:
+    """Put a task's writes by a copy if there are none, or in place of an item, if it is as it was read.
+
+    As with heads, a copy replaces an item only after it has seen that item, and then the thread with its own epoch. A
+    copy may stand still while the target is deleted and another copy fills it again.
+    """
+    if replaced is None:
+        return _change("", "attribute_not_exists(#created)")
+    return _change("", _unchanged(*items.EPOCHS, *items.PARTS, "created", "expiry"), replaced)
+
+
+def may_copy_over(writes: Item, kept_until: int | None, *, is_hidden: bool) -> bool:
+    """Tell whether a copy replaces a task's writes: not what their thread has stored itself, or keeps for longer.
 
     A copy may stand still while another one ends and the thread is used, or copy to a thread in use. In a hidden thread
     what expires earlier is of a life that has ended.
     """
-    if kept_until is None:
-        own = "#created < :zero OR attribute_exists(#expiry)" if is_hidden else "#created < :zero"
-        return _change("", f"attribute_not_exists(#created) OR {own}", zero=_seconds(0))
-    own = "(#created < :zero AND #expiry <= :expiry)" + (" OR #expiry < :expiry" if is_hidden else "")
-    return _change(
-        "", f"attribute_not_exists(#created) OR {own}", zero=_seconds(0), expiry=_seconds(kept_until)
-    )
+    expires_at = items.expires_at(writes)
+    is_copied = (items.number(writes, items.CREATED_AT) or 0) < 0
+    if is_copied and not items.expires_before(kept_until, expires_at):
+        return True
+    return is_hidden and items.expires_before(expires_at, kept_until)
 
 
 def delete_as_read(item: Item) -> Change:

@@ -30,7 +30,7 @@ from .. import protocol
 from .._format import items
 from .._format.content import open_part
 from .._format.items import Item, Life, Part, Partition
-from .._format.limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, PARALLEL_REQUESTS
+from .._format.limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, MERGE_ATTEMPTS_MAX, PARALLEL_REQUESTS
 from .._format.pricing import item_bytes
 from .._format.schema import ALIVE_UNTIL, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from .._format.segments import derived_id, expand, is_index, reach
@@ -501,14 +501,30 @@ class _Copy:
         heads, writes = yield from work(partial(self._heads_and_writes, checkpoints), size)
         loose = items.named_ids([*heads, *writes]) - self._stored
         protocol.check_rule("a copy may name segments that it has stored", loose)
-        kept = protocol.copy_writes(self._attempt.life.kept_until, is_hidden=self._attempt.is_hidden)
-        yield from gather([self._storage.table.try_put(each, kept) for each in writes])
+        if not all((yield from gather([self._put_writes(each) for each in writes]))):
+            raise ChangedMeanwhileError
         # A copy that dies half-way in a target that is seen must not show an older state as the latest.
         first = 0 if self._attempt.is_hidden else 1
         for some in (heads[:first], heads[first:]):
             stored = yield from gather([self._put_head(each) for each in some])
             if not all(stored):
                 raise ChangedMeanwhileError
+
+    def _put_writes(self, writes: Item) -> Op[bool]:
+        """Store a task's writes, unless the target has its own; return whether it is still what this copy fills."""
+        replaced: Item | None = None
+        for _ in range(MERGE_ATTEMPTS_MAX):
+            other = yield from self._storage.table.try_put(writes, protocol.copy_writes(replaced))
+            kept_until, is_hidden = self._attempt.life.kept_until, self._attempt.is_hidden
+            if other is None or other == writes:
+                return True
+            if other and not protocol.may_copy_over(other, kept_until, is_hidden=is_hidden):
+                return True
+            replaced = other or None
+            thread = yield from read_thread(self._storage, self._target)
+            if thread is None or not is_reusable(thread.epoch, self._attempt.thread.epoch):
+                return False
+        return False
 
     def _put_head(self, head: Item) -> Op[bool]:
         """Store a head; return whether it is stored. A copy that was overtaken must not replace what came later."""
