@@ -109,7 +109,8 @@ def test_each_method_takes_what_the_one_on_the_table_takes(kind: str) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_each_operation_of_the_client_takes_and_returns_what_the_one_on_the_table_does(name: str) -> None:
     assert hasattr(operations, name), f"http/operations.py has no {name}"
-    near, far = inspect.signature(OPERATIONS[name]), inspect.signature(getattr(operations, name))
+    near = inspect.signature(OPERATIONS[name], eval_str=True)
+    far = inspect.signature(getattr(operations, name), eval_str=True)
     (_, *mine), (_, *its) = far.parameters.values(), near.parameters.values()
     # What more the one on the table takes, no saver gives.
     assert mine == its[: len(mine)]
@@ -178,8 +179,8 @@ def first(engine: Engine, client: DynamoDBClient) -> Results:
 def test_no_result_is_empty(kind: str, first: Results) -> None:
     """Nothing could be told from what is."""
     for name, found in first[kind].items():
-        returns = inspect.signature(getattr(CLASSES[kind][0], method_of(name))).return_annotation
-        assert (found not in (None, [], {})) == (returns != "None"), name
+        method = inspect.signature(getattr(CLASSES[kind][0], method_of(name)), eval_str=True)
+        assert (found not in (None, [], {})) == (method.return_annotation is not None), name
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=", ".join)

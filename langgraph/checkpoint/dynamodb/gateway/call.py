@@ -249,7 +249,8 @@ class Endpoint(Generic[T]):
     def response(self) -> TypeAdapter[Any]:
         """The type of its response."""
         result = get_args(self._hints["return"])[-1]
-        return TypeAdapter(Done if result is type(None) else result)
+        # Before Python 3.11, `Op[None]` has None itself as its argument, and not its type.
+        return TypeAdapter(Done if result in (None, type(None)) else result)
 
     def decoded(self, content: bytes, names: Names) -> BaseModel:
         """Return the arguments in a request's body."""
