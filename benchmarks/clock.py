@@ -1,7 +1,5 @@
 """How long calls take."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """US dollars for requests and for what is stored, on demand in us-east-1, by the prices of `_format/pricing.py`."""
 
-from __future__ import annotations
-
 from langgraph.checkpoint.dynamodb._format.pricing import READ_UNIT_DOLLARS, WRITE_UNIT_DOLLARS
 
 CONVERSATIONS = 1_000

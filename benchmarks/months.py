@@ -7,8 +7,6 @@ enough was not measured: this is the least that a server costs. Prices are those
 pricing" for us-east-1 on demand, as of 2025; they change, and differ by region.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

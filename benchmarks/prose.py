@@ -5,8 +5,6 @@ before as they habitually do. What compression makes of a conversation decides h
 random bytes nor a repeated sentence would measure anything: this prose compresses as English does.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """What a section returns: tables for the pages, and bounds that have to hold."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ A store is opened as often as asked for, like by so many processes. Postgres run
 what it acknowledges is on the disk; DynamoDB Local keeps its tables in memory.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import (

@@ -5,8 +5,6 @@ To run it on a local engine, put `python -m tools.engine run` before the command
 service, your authentication does.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

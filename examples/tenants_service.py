@@ -5,8 +5,6 @@ service of yours, by what you authenticate with. On a local engine: put `python 
 leave the variable out.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Owns: verdicts, remedies and their lines. Must not know: what is checked.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import sys

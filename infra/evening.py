@@ -6,8 +6,6 @@ What no emulator shows is tried there once, in its order, and written into a rep
 Owns: the steps and the report. Must not know: how a step does its work, which `make` has.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -4,8 +4,6 @@
 with the next `make deploy`; docs/move-table.md, "Adopt a table", has the steps.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

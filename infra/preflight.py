@@ -3,8 +3,6 @@
 It asks the account what a deployment would meet, and changes nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil

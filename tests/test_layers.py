@@ -1,7 +1,5 @@
 """The layers of the package: what may import what, and that nothing is loaded that is not used."""
 
-from __future__ import annotations
-
 import ast
 from importlib.util import resolve_name
 from pathlib import Path

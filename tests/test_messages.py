@@ -1,7 +1,5 @@
 """The messages of errors begin and end alike: in lower case but for names, and without a full stop."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

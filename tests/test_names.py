@@ -1,7 +1,5 @@
 """Names say one thing each."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from functools import cache

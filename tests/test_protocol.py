@@ -1,7 +1,5 @@
 """The protocol is in one file: nobody else compares epochs, and each change is accepted where it says so."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """One saver for many tenants: each request is signed by its tenant, and none without one."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime

@@ -8,8 +8,6 @@ Private helpers that differ in more than that, such as `_run` and `_arun`, are w
     python -m tools.async_halves --check    end with 1 if a file would change
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

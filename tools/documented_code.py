@@ -1,7 +1,5 @@
 """Let mypy check the Python blocks of README and `docs/`: `python -m tools.documented_code`, a part of `make types`."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import symtable

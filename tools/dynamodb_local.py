@@ -4,8 +4,6 @@ It runs by Java, from the folder that `DYNAMODB_LOCAL_HOME` names or else from `
 puts it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -13,8 +13,6 @@ An engine is, in this order of preference:
 On the command line: `python -m tools.engine which`, `install`, or `run [COMMAND ...]`.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib.metadata

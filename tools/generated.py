@@ -1,7 +1,5 @@
 """Writes generated files, or says which of them would change: the command line of the tools that make them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ langgraph-suite` does. What follows is for pytest. pytest loads this module as a
 place of LangGraph's own in memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import os

@@ -6,8 +6,6 @@ pyproject.toml allows, and what needs no extra on the newest Python with the new
 makes one environment anew for each.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

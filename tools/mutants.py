@@ -4,8 +4,6 @@ mutmut keeps an exit code for each change that it has tried, in files beside its
 grow with each piece.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -4,16 +4,13 @@ The models in `config/` have the only text of each option. It goes into the docs
 of `docs/configuration.md`. `--check` writes nothing, and fails if a text differs from its copy.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -65,10 +62,9 @@ def model_of(kind: type) -> type[BaseModel]:
 def parameters(kind: type) -> dict[str, Any]:
     """Return the options of a class's constructor with their defaults; `None` for those that it hands on."""
     found: dict[str, Any] = {}
-    for each in inspect.signature(kind).parameters.values():
+    for each in inspect.signature(kind, eval_str=True).parameters.values():
         if each.kind is inspect.Parameter.VAR_KEYWORD:
-            name = str(each.annotation).removeprefix("Unpack[").removesuffix("]")
-            handed_on = getattr(import_module(kind.__module__), name)
+            (handed_on,) = get_args(each.annotation)
             found |= dict.fromkeys(handed_on.__annotations__)
         else:
             found[each.name] = each.default

@@ -5,8 +5,6 @@
 `--check` writes nothing, and fails if they would change.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

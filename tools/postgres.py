@@ -1,7 +1,5 @@
 """A Postgres server for tests and benchmarks, of the system's binaries, with a database for whoever asks for one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd

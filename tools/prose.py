@@ -5,8 +5,6 @@ sentence has at most 15 words, and nine of ten sentences have at most 26. The bo
 decisions, has at most 26 pages beside README and decisions, 13 decisions, and 40,000 words as `wc -w` counts them.
 """
 
-from __future__ import annotations
-
 import re
 import statistics
 import sys

@@ -3,8 +3,6 @@
 `site.py` adds them to the site when it is built. They are not in `docs/`.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -6,8 +6,6 @@ the demo runs, and its own `make test`, which also runs README's programs. The t
 changelog has to have it with a date. build/sbom.cdx.json lists what an installation with all extras brings.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

@@ -3,8 +3,6 @@
 Owns: processes, ports and the waiting. Must not know: which program it runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import os

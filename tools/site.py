@@ -4,8 +4,6 @@ README, CHANGELOG, CONTRIBUTING and SECURITY lie beside `docs/`; `reference.py` 
 repository that is no page becomes a link to the repository, or its name alone while the repository has no address.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator

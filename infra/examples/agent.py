@@ -6,8 +6,6 @@ slash of a thread's id, such as `ada/1`. So one policy keeps threads and memorie
 Its model is scripted, so that the examples need no access to one. Put a chat model's `invoke` in place of `call_model`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import operator
 import os

@@ -4,8 +4,6 @@
 channel. `diary` keeps what was said in the store. `weather` looks up the weather of a place, once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 The real server runs, in an environment of its own that `make test-all` makes, and its client drives it.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The objects that `langgraph.json` names, without the server: checkpointer and store of the environment."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """LangGraph's node cache: hits, ttls, clearing; and whatever fails is a miss with a line in the log."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Real concurrency is not repeatable, but the stream of faults is.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from enum import Enum

@@ -4,8 +4,6 @@ A turn that was acknowledged is in the thread's log once and whole, at its place
 again, whichever the table says.
 """
 
-from __future__ import annotations
-
 import asyncio
 import operator
 import random

@@ -4,8 +4,6 @@ A line is written before an operation and one after it. Only one process writes 
 until it is killed, and then its successor.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,7 +1,5 @@
 """One process of an agent, which works until it is killed or until whoever started it has ended."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """A proxy in front of a DynamoDB engine, or of another server, that hurts it from a seed."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

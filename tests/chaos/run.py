@@ -3,8 +3,6 @@
 Everything random is drawn from the seed; which request meets which fault also depends on how the processes run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import random

@@ -1,7 +1,5 @@
 """What every command works with: a table, asking, printing, and stored values as people and scripts see them."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable, Sequence

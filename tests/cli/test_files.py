@@ -1,7 +1,5 @@
 """`export` and `import`: files that are whole or not there, and threads that are what they were."""
 
-from __future__ import annotations
-
 import json
 import os
 import uuid

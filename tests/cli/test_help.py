@@ -1,7 +1,5 @@
 """The documents and `--help` say the same, and `--help` says all."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

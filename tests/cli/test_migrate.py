@@ -1,7 +1,5 @@
 """`migrate`: threads into the table and back, and what it says of it."""
 
-from __future__ import annotations
-
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What every command has in common: options, exit codes, messages, an end by Ctrl-C."""
 
-from __future__ import annotations
-
 import builtins
 import errno
 import io

@@ -1,7 +1,5 @@
 """The files that the package brings: templates, their list, and their policies as JSON."""
 
-from __future__ import annotations
-
 import re
 
 from langgraph.checkpoint.dynamodb.cli import printed

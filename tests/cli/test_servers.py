@@ -1,7 +1,5 @@
 """`gateway`: the service as a process, from its first line to SIGTERM; and `view`: the page until Ctrl-C."""
 
-from __future__ import annotations
-
 import builtins
 import json
 import logging

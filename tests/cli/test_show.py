@@ -1,7 +1,5 @@
 """`show`: a checkpoint as a person reads it, and as a script does. `history`: checkpoints with their forks."""
 
-from __future__ import annotations
-
 import datetime
 import pickle
 from collections.abc import Callable

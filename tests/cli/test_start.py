@@ -1,7 +1,5 @@
 """The modules that the command line loads: for a list of commands no command, and for a command those it needs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

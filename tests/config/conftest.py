@@ -1,7 +1,5 @@
 """No configuration is in the environment of these tests, except what they put there."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Constructors hand on what they get, and refuse what they could only fail on later, or take for something else."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from functools import partial

@@ -1,7 +1,5 @@
 """A component of each type, from a configuration: ready, for sync and async code, and closed at the end."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 import traceback

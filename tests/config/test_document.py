@@ -1,7 +1,5 @@
 """docs/configuration.md is right: its files can be loaded, and what is not generated has every option."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

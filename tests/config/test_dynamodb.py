@@ -1,7 +1,5 @@
 """The options of the type `dynamodb`: those of the constructor, as they stand in a file; and keys to encrypt with."""
 
-from __future__ import annotations
-
 import base64
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The options of the type `http`: those of the constructor, as they stand in a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

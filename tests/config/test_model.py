@@ -1,7 +1,5 @@
 """What a configuration may say: types, options, variables; and that no secret is ever shown."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each option has one text, in the model of its configuration: docstrings and pages copy it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

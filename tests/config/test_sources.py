@@ -1,7 +1,5 @@
 """The same configuration from everything that it may be read from, and what is said of what cannot be read."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle

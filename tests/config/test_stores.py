@@ -1,7 +1,5 @@
 """What only stores and node caches have of a configuration: sections of their own, ttls, and an index."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

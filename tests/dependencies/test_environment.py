@@ -3,8 +3,6 @@
 The libraries tell which environment it is: each brings those of the environments behind it as well.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from importlib.metadata import version

@@ -6,8 +6,6 @@ The modules are imported first. Each line of standard input is an event; each an
 process may be stopped and continued between two events, as Lambda freezes and thaws an execution environment.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -3,8 +3,6 @@
 At "poison" the model raises an error; at "hang" the process ends in the middle, as a time-out of Lambda ends it.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

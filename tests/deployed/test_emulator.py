@@ -5,8 +5,6 @@ reason by which it refuses: where that no longer comes, the template belongs amo
 nothing here; the programs have tests of their own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

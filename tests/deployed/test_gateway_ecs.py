@@ -1,7 +1,5 @@
 """The gateway's container: its command, in a process that has the environment of the task definition."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The gateway on Lambda, run as Lambda runs it, and reached by an HTTP API."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

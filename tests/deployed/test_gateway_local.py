@@ -1,7 +1,5 @@
 """`make gateway`, and an agent that uses it from a process that knows nothing of AWS."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

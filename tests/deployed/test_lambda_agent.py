@@ -1,7 +1,5 @@
 """`infra/examples/lambda-agent`, run as Lambda runs it: in processes that import it once and are frozen in between."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -1,7 +1,5 @@
 """The packages that `make` builds for Lambda: each has all that its handler loads, and nothing has to be compiled."""
 
-from __future__ import annotations
-
 import importlib.util
 import platform
 import sys

@@ -3,8 +3,6 @@
 MiniStack's simulator of IAM evaluates actions and resources, and no conditions.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

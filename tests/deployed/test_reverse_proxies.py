@@ -1,7 +1,5 @@
 """nginx and Caddy in front of the gateway, configured by the files in infra/proxy: what they let through."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The site, built once for the tests that look at it."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """docs/deploy.md: the commands of its blocks do what it says, and its programs name what the templates have."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """What documents compute is what comes out, their figures are those of the charts, and what they show can be used."""
 
-from __future__ import annotations
-
 import re
 from itertools import count
 

@@ -1,7 +1,5 @@
 """What the package index gives is enough: the wheel has the template, and README leads to nothing that is not there."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

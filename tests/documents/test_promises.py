@@ -1,7 +1,5 @@
 """The promises of the gateway's pages, each with the test that holds it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

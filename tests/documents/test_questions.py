@@ -1,7 +1,5 @@
 """The questions of new users, written down before the pages were merged, are answered where a search leads."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """README's first screen is short and true, its commands for a clone exist, and every page is reached from it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

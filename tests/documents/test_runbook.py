@@ -1,7 +1,5 @@
 """docs/runbook.md quotes what the package says, and its commands do what it says: each block runs."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import json

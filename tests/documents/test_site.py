@@ -1,7 +1,5 @@
 """The site: its own pages, its links out of `docs/`, and a build that is strict and asks nobody."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

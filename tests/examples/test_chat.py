@@ -1,7 +1,5 @@
 """The chat with a sidebar in a browser, on a table with the conversations of many users: one query a page."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re

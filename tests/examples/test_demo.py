@@ -1,7 +1,5 @@
 """What `make demo` says beside what it shows: what it would cost, and why it does without DynamoDB Local."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import NoReturn

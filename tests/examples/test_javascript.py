@@ -1,7 +1,5 @@
 """The checkpointer for LangGraph.js: LangGraph.js's own tests, the example's agent, and threads of both languages."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """The example of a service for many tenants, on an engine, for several of them at once."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import sys

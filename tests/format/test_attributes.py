@@ -1,7 +1,5 @@
 """What an item has to have: each attribute of its type, and the others that it needs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

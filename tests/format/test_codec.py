@@ -1,7 +1,5 @@
 """Sealed bytes: what comes out is what went in, or an error that names the item."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The content of parts: what is packed is read as it was, and any other shape is damage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

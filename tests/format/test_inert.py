@@ -1,7 +1,5 @@
 """Stored values as data: whatever they are, nothing that they name is imported, made or run."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

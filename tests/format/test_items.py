@@ -1,7 +1,5 @@
 """Keys and items: any text is data, keys sort as ids do, and limits are checked before anything is sent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Paths of labels: what is written is read back, and what they look like in a key."""
 
-from __future__ import annotations
-
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError

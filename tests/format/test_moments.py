@@ -1,7 +1,5 @@
 """Times in ids, and epoch seconds."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Sizes of items as DynamoDB counts them, and the units of requests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

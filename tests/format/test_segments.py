@@ -1,7 +1,5 @@
 """Cutting values and naming segments."""
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

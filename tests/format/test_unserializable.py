@@ -1,7 +1,5 @@
 """The part of a value that cannot be serialized is named by its path."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Deltas: whatever the two values are, the delta makes the new one of the old one, and has little but what is new."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 import pytest

@@ -4,8 +4,6 @@ A checksum keeps damage from the parsers behind it. So that they are tried too, 
 sealed again, as somebody would who knows the format.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

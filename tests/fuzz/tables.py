@@ -1,7 +1,5 @@
 """Threads of every kind in memory, and every operation of the saver on them, run to its end within bounds."""
 
-from __future__ import annotations
-
 import functools
 import random
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Every operation runs on each damaged thread, and counts as endless after some thousand rounds or requests.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import tracemalloc

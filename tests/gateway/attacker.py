@@ -3,8 +3,6 @@
 `python -m tests.gateway.attacker PORT TOKEN KIND THREAD`; its input ends it. It reads answers unless the kind says no.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The gateway in this process, on operations that a test has in hand, and clients of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The requests that our own clients make of a gateway, so that what they store is stored."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Requests that an endpoint takes, made from its description, so that a new one is tested without a line about it."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The journal and problems: ids of requests, what is counted and logged, and that no state is in any of it."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

@@ -1,7 +1,5 @@
 """Shares: who is one too many, who waits, whose turn it is, and that nothing is left over."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import Future
 from functools import partial

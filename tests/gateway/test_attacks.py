@@ -1,7 +1,5 @@
 """Attacks by one tenant: the service's memory stays bounded, and another tenant is served almost as before."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

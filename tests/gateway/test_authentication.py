@@ -1,7 +1,5 @@
 """Who asks: random tokens, and nobody at all."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

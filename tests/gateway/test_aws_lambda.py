@@ -1,7 +1,5 @@
 """The handler for Lambda, in this process; tests/deployed runs it as Lambda does."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

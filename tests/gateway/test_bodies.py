@@ -1,7 +1,5 @@
 """Bodies: JSON, compressed and not, and what is said of what is none, too large or too deep."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The endpoints: that each is served and described, what is said of what there is not, and readiness."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

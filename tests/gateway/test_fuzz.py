@@ -4,8 +4,6 @@ The requests are good ones with values, bytes, encodings and headers exchanged, 
 test_attacks.py says.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -4,8 +4,6 @@ This is the other half of test_tenants.py: that one tries what is refused, and t
 requests are those of our own client, so that what they store is stored, with one value after the other exchanged.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """JSON Web Tokens: what is accepted, what is not, and how often the issuer is asked for its keys."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hmac

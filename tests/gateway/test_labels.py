@@ -1,7 +1,5 @@
 """Memories and cached nodes: of one principal's labels only, within limits, and bad requests are named."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 import sys

@@ -1,7 +1,5 @@
 """What is stored may be few bytes and many objects: a response is made with few of them in memory at a time."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from typing import Any

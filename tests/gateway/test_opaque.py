@@ -1,7 +1,5 @@
 """The service makes no object of what a client sends, and its log names no thread that a client stores."""
 
-from __future__ import annotations
-
 import base64
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Principals that are bound to an owner: whatever they send, they reach that owner's threads and no others."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace

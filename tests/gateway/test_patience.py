@@ -1,7 +1,5 @@
 """Slow senders and readers keep nobody out, and nobody is waited for for ever: neither they, nor a table."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

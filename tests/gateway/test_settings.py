@@ -1,7 +1,5 @@
 """Settings: from a file and the environment, what they make, and what is said of mistakes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 The requests are made from the models, so a field or an endpoint that is added tomorrow is tried without a line here.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

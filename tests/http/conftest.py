@@ -1,7 +1,5 @@
 """A server in place of the gateway, and transports to it on either side."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Callable, Iterator

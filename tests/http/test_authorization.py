@@ -1,7 +1,5 @@
 """Who asks: tokens that are renewed, and what is httpx's own."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

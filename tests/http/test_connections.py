@@ -1,7 +1,5 @@
 """Connections: kept between requests, new after a fork and on every loop, closed in the end, and with certificates."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

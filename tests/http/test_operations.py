@@ -1,7 +1,5 @@
 """The saver's operations by hand: arguments that change while a call waits, and answers that are rare."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """The client's options: what cannot be used is refused before anything is opened, without a secret in the words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

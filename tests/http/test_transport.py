@@ -1,7 +1,5 @@
 """What is sent to the gateway, what is sent again, and what comes of answers that are none."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime
 import email.utils

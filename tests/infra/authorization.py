@@ -5,8 +5,6 @@ as it goes out, and refuses it unless the policies allow it. It covers what the 
 language; any other element of a policy is an error, so that no policy passes by not being understood.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the tests of `infra/` share: savers, stores and caches behind a policy."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """The stacks that tests look at: each template with what it has no defaults for, beside the table's stack."""
 
-from __future__ import annotations
-
 import json
 
 from tests.infra.rendering import Stack, load, render

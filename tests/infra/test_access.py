@@ -8,8 +8,6 @@ cfn-lint brings that along. A template that leaves properties out needs less. Wh
 written here, and a test checks that no template has the property.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

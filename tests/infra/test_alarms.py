@@ -3,8 +3,6 @@
 An alarm on a metric without data never goes off.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

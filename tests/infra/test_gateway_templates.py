@@ -1,7 +1,5 @@
 """`gateway.yaml` and `ecs.yaml`: who gets in, what the service may do, and what is watched."""
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatchcase
 

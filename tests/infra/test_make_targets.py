@@ -1,7 +1,5 @@
 """`make deploy` and its companions: what they ask the AWS CLI for fits the templates, and what they say helps."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Templates refuse parameters that AWS would refuse later, or take for something else, with advice."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.infra.rendering import StackRefusedError

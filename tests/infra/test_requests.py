@@ -5,8 +5,6 @@ the kinds of calls that its users may make, and no other action or index. So a n
 forgotten in one of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from typing import Any, TypeAlias, get_args

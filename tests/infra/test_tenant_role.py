@@ -3,8 +3,6 @@
 That one saver for all tenants signs each request by its tenant is tested in tests/test_tenants.py.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Many conversations at once in one process, on DynamoDB Local: no error, and nobody and nothing is left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The savers that threads are moved between, and the threads: each kind that LangGraph makes."""
 
-from __future__ import annotations
-
 import contextlib
 import uuid
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The endpoints that a person names: what opens each, what is wrong with others, and the positions of writes."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import types

@@ -1,7 +1,5 @@
 """A thread is a file and a thread again; what is not such a file is refused before anything is written."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

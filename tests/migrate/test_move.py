@@ -1,7 +1,5 @@
 """Threads are moved whole, from every saver and back, and their conversations go on."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Values are moved as they are stored: nothing that they name is imported, and nothing that they hold is lost."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import sqlite3

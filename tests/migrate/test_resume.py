@@ -1,7 +1,5 @@
 """A migration that is broken off goes on; what is not the source's any more is left alone."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from collections.abc import Iterator

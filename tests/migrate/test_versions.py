@@ -1,7 +1,5 @@
 """Versions of another kind: equal where they were equal, larger where they were larger."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from langgraph.channels.delta import DeltaChannel

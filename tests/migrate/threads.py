@@ -1,7 +1,5 @@
 """Threads of each kind that LangGraph makes, to be moved; and what there is to see of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

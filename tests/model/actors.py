@@ -1,7 +1,5 @@
 """Who takes part: a small thread, and calls that change or read it at the same time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

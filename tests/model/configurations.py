@@ -1,7 +1,5 @@
 """Which calls are explored together: each pair, triples, and all six."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

@@ -5,8 +5,6 @@ bound leaves out needs the most of that. Two schedules that differ in the order 
 come to the same state, which goes on from there once.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

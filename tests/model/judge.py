@@ -5,8 +5,6 @@ it, and finds all that was acknowledged and nothing that is torn; and a deletion
 nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Every interleaving of a few calls: nothing is lost or torn; and broken rules are found by one of them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 

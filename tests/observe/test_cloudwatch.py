@@ -1,7 +1,5 @@
 """Events as lines of CloudWatch's embedded metric format."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Events as log records."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

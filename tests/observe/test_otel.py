@@ -1,7 +1,5 @@
 """Spans and metrics of OpenTelemetry, as its own exporters in memory receive them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The world of most tests here: a table in memory, and one process with a saver in it."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.checkpoints import noise

@@ -1,7 +1,5 @@
 """Ways to damage an item of the table in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """A fault of the saver's own is told before something is written that relies on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a process remembers of segments: it saves reads, and never shows what the table does not have."""
 
-from __future__ import annotations
-
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

@@ -1,7 +1,5 @@
 """Deletions in a row, deletions that stand still or die: which checkpoints count, and that those stay."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What is built is read back equal, and stored content is named again instead of written again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

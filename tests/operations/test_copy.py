@@ -1,7 +1,5 @@
 """`copy_thread`: what cannot be whole is never copied as if it were, nor shown; and a copy shares nothing."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from itertools import islice
 from typing import Any

@@ -4,8 +4,6 @@ Damage is an error that names the item, and never a wrong answer or an older sta
 way; here is what each kind of it says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 `tests/runtime/test_interruptions.py` shows how the drivers interrupt an operation, and run the rest of it.
 """
 
-from __future__ import annotations
-
 from itertools import count
 
 import pytest

@@ -1,7 +1,5 @@
 """`delete_owner`: which threads and memories go, and what may still be there, with the reason."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The history of delta channels: the nearest stored value, the writes since, and how they are read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Entries of the directory: what they say of a thread that had checkpoints before, or is a copy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any

@@ -1,7 +1,5 @@
 """Calls over several threads: one that is damaged or busy does not keep the others from being served."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

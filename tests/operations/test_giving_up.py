@@ -1,7 +1,5 @@
 """Operations that others come in the way of each time they try: they end, with an error that says what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 from typing import Any

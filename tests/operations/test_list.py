@@ -1,7 +1,5 @@
 """`list`: which checkpoints, in which order, and with few requests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

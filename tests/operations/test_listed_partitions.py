@@ -1,7 +1,5 @@
 """Lists of partitions by the index: each is written once an hour and process, and found without a scan."""
 
-from __future__ import annotations
-
 from langgraph.checkpoint.dynamodb._format.items import key, partition_key
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import (
     LISTED_SECONDS,

@@ -5,8 +5,6 @@ the core was simplified (commit 22af894) a warm put had 14 modules and 122 chang
 of four checkpoints 15 and 314, counted in the same way.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

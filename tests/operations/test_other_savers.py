@@ -1,7 +1,5 @@
 """Looking for another saver's items: once for a table that is this saver's alone, else for each empty thread."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

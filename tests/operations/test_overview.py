@@ -1,7 +1,5 @@
 """What a list says of a thread, without its values: `lines`, `is_stored` and the threads of a run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`put` meets deletions, expiries and late requests, each at the moment that a rule of it is for."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

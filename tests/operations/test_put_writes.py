@@ -1,7 +1,5 @@
 """`put_writes` meets deletions and expiries, and calls of one task meet each other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is opened without a request, and how the ancestors and the newest checkpoint are found."""
 
-from __future__ import annotations
-
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations.reads import AncestorReader, LoadedSegments, open_cached
 from tests.support.checkpoints import noise

@@ -1,7 +1,5 @@
 """A use of a thread keeps its whole state, once in about a ttl, whatever comes between its requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A call that renews a thread dies at each of its requests: all of the state lives on, or nothing of it does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which requests an operation makes, in their order, where nobody comes in its way: none that it can do without."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

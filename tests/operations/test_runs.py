@@ -1,7 +1,5 @@
 """Runs of a thread: which checkpoints each has, and how it stands."""
 
-from __future__ import annotations
-
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError

@@ -1,7 +1,5 @@
 """The status of a thread is what LangGraph says of it, by the writes that LangGraph stores."""
 
-from __future__ import annotations
-
 import copy
 import operator
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The thread item: claims that keep deletions apart, and renewals that make nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The lock of a thread, request by request: late ones, lost answers, clocks that differ, deletions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

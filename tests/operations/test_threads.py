@@ -1,7 +1,5 @@
 """The directory of threads: when a thread enters it, and what a list shows of it."""
 
-from __future__ import annotations
-
 import base64
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Verification: damage is told from what died, and from what is under way; repair takes nothing that counts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

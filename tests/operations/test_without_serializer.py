@@ -3,8 +3,6 @@
 What a prune has to know is in plain attributes of the heads; threads of the first format have it in readable metadata.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

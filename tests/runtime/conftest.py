@@ -1,7 +1,5 @@
 """A server in place of DynamoDB's, whose answers are said beforehand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

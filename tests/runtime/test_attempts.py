@@ -1,7 +1,5 @@
 """Requests that fail: which are sent again and for how long, what is said meanwhile, and which remedy is named."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

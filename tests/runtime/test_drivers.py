@@ -1,7 +1,5 @@
 """The drivers, with operations made by hand and requests that go nowhere."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """Errors of the set-up: they name where was looked, and tell another server from DynamoDB."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import boto3

@@ -1,7 +1,5 @@
 """Interruptions on both drivers: an operation may let go of what it holds; one that is dropped asks for nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """Batches: what DynamoDB leaves unprocessed is sent again until nothing is left."""
 
-from __future__ import annotations
-
 import pytest
 
 from langgraph.checkpoint.dynamodb import CheckpointerUnavailableError

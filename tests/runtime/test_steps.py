@@ -1,7 +1,5 @@
 """`gather`, which joins operations round by round."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, gather

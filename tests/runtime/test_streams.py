@@ -1,7 +1,5 @@
 """Streams on both drivers: nothing is asked for before it is needed, and what is left early is closed."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias

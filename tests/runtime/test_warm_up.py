@@ -1,7 +1,5 @@
 """`warm_up`: after it, the first call loads and opens nothing; without it, nothing is loaded earlier."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """What a caller changes of what it gave, while requests are on their way, changes nothing that is stored."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

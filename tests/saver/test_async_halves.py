@@ -1,7 +1,5 @@
 """The async methods are made from the others: what is written by hand once cannot drift apart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from langgraph.checkpoint.dynamodb import base_saver

@@ -1,7 +1,5 @@
 """What a checkpoint may take up: a few small items can name gigabytes, and no reader allocates them."""
 
-from __future__ import annotations
-
 import tracemalloc
 from random import Random
 

@@ -1,7 +1,5 @@
 """docs/choosing.md has the table that `make bench-backends` writes, and what it assumes."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """LangGraph's public conformance suite, in full, for both sides of the saver."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The directory of threads costs no more than its documents say, as DynamoDB Local counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

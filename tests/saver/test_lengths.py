@@ -5,8 +5,6 @@ shorter. Here the attacker guesses a code of six digits in a system prompt, one 
 of heads: of each candidate the one whose heads are shortest. Without padding that finds most codes.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 A thread that is used stays whole, one that is not goes whole, and what begins under its id afterwards sees nothing old.
 """
 
-from __future__ import annotations
-
 import operator
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What other programs may rely on: the exported names, the constructor, and LangGraph's whole interface."""
 
-from __future__ import annotations
-
 import inspect
 from importlib import metadata
 

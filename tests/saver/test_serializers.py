@@ -1,7 +1,5 @@
 """Serializers of every kind; encryption that hides what it should and still stores equal pieces once."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from random import Random

@@ -4,8 +4,6 @@ What is in the way of an object instead is its serialized fields. The serializer
 of the call, also within `EncryptedSerializer`, whose inner one the saver uses by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

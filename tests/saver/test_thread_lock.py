@@ -1,7 +1,5 @@
 """`thread_lock` and `athread_lock`: held while their block runs, whatever happens in it."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

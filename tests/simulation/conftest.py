@@ -1,7 +1,5 @@
 """Sizes for simulated states, and how long to look."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

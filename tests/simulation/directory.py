@@ -1,7 +1,5 @@
 """The promises of the directory of threads, against which a run compares what lists show."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

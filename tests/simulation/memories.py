@@ -5,8 +5,6 @@ and nothing that was acknowledged came between the put and the read. A value tha
 if something that deletes it, or its expiry, can have come since.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """The saver with one rule of its write order broken. What the rules are for shows when a mutant is caught."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias

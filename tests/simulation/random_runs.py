@@ -1,7 +1,5 @@
 """Random runs: a few actors, some faults, every choice from one seed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias

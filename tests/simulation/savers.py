@@ -1,7 +1,5 @@
 """The saver's operations as a simulated process runs them."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Generator, Mapping
 from functools import partial

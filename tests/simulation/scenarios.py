@@ -1,7 +1,5 @@
 """What simulated runs start from, and the calls that are cut short or raced against each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias

@@ -4,8 +4,6 @@ A run asks for one decision after the other, and nothing else in it is random. T
 whole run: it can be replayed, shortened, and varied systematically.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Searches by similarity while other processes put: a memory has its score, however late it was stored."""
 
-from __future__ import annotations
-
 from tests.simulation.memories import PLACES, Flow
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Process

@@ -5,8 +5,6 @@ actors' requests apart into effects, lets one effect or one actor move at a time
 processes be lost, repeated and delayed as `Choices` say. It knows nothing of checkpoints.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ What many runs begin with happens once so, and a run can end in more than one wa
 long as nothing is under way. What it shares with its copies knows nothing of a run.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """Every call is cut short at every round, after every subset of the round's effects, and nothing is lost or torn."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

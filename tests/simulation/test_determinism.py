@@ -1,7 +1,5 @@
 """A seed means one run, in every process: sets of strings and bytes have another order in each."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Random runs see it if a rule of the directory is broken."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random schedules of the store notice each rule that is broken."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

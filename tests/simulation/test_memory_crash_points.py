@@ -4,8 +4,6 @@ A new process then finds the old value or the new one, each with its own vectors
 what was left over.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What calls of the store leave that lose an answer or die, and what removes it."""
 
-from __future__ import annotations
-
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, partition_key, sort_key

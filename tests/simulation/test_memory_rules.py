@@ -1,7 +1,5 @@
 """Rules of the store that random schedules hardly ever break, each with a schedule that needs it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """The simulator catches broken write orders: what these runs find, the same runs find nothing of in the saver."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Two calls at once: some orders of their requests, and every order of their rounds with a bound on interruptions."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from itertools import combinations_with_replacement

@@ -1,7 +1,5 @@
 """Two to eight actors under random faults: from a fixed seed, and from a fresh one that is printed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """An operation that is made again, as by a caller who has not heard that it succeeded, changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

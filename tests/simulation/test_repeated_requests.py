@@ -1,7 +1,5 @@
 """A client that gets no answer in time sends its request again, and the first one may have been carried out."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.simulation.scenarios import CALLS, prepare

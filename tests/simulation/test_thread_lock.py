@@ -1,7 +1,5 @@
 """Runners that take a thread's lock under faults, with clocks that differ as far as they may: never two at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace

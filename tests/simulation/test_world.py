@@ -1,7 +1,5 @@
 """The simulator's small sizes reach all of the code that they are for."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Stores on a fresh table, embeddings that count letters, and an engine of vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 

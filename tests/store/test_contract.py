@@ -1,7 +1,5 @@
 """LangGraph's contract of a store, line by line, on each engine."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The contract of the store once more, on the DynamoDB in memory: for `make mutants`, which starts no engine."""
 
-from __future__ import annotations
-
 import inspect
 import time
 from typing import Any

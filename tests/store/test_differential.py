@@ -4,8 +4,6 @@ SQLite has times of whole seconds, and joins labels by dots, which LangGraph ref
 the order of their numbers checked apart, and results are compared without times.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing

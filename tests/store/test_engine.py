@@ -1,7 +1,5 @@
 """An engine of the user's own keeps the vectors: three methods, which may be late and may keep too much."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

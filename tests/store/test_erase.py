@@ -1,7 +1,5 @@
 """`delete_namespace` where what is stored is damaged, and what requests that arrive late bring back of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Events of the store: one for each call, with its method, tenant, units and outcome."""
 
-from __future__ import annotations
-
 from langgraph.store.base import GetOp, PutOp
 
 from tests.store.conftest import MakeStore

@@ -1,7 +1,5 @@
 """Values as JSON data, and what filters find."""
 
-from __future__ import annotations
-
 import enum
 from collections import UserDict
 from datetime import datetime, timezone

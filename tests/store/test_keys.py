@@ -1,7 +1,5 @@
 """Keys of memories: different places never share a key, and no key of a thread is one, or begins one."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The item of a memory: what each change asks of what is there, and what it leaves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading a list page by page costs one search, and the pages fit each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast

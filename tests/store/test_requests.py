@@ -1,7 +1,5 @@
 """Memories, request by request: what a put replaces, how long they live, and how long a partition is registered."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Memories in a graph's state: what a checkpoint keeps of them, and copies."""
 
-from __future__ import annotations
-
 import copy
 import logging
 import pickle

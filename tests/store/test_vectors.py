@@ -1,7 +1,5 @@
 """Search by similarity: the best text of a memory counts, and no vector of an old value does."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

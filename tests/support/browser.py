@@ -1,7 +1,5 @@
 """A browser for tests: the system's Chromium, driven by Playwright. A machine without one is excused, but not CI."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import AsyncIterator

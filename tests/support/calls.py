@@ -1,7 +1,5 @@
 """Every method of saver, store and cache, with arguments to call it with: the table of tests about all methods."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass

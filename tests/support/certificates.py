@@ -1,7 +1,5 @@
 """A certificate for `localhost` that nobody has signed but itself."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Change what a saver works with: its storage, or what makes its requests."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Checkpoints for tests that call a saver without a graph, and what a table holds of them."""
 
-from __future__ import annotations
-
 import random
 import uuid
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Agents that both languages have, so that one continues what the other began: here, and in `continued.js`."""
 
-from __future__ import annotations
-
 import json
 import operator
 import subprocess

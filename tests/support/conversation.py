@@ -1,7 +1,5 @@
 """A whole agent run, small: a model that asks for a tool, a person who allows it, a large result, and an answer."""
 
-from __future__ import annotations
-
 import random
 from typing import Annotated, Any, TypedDict
 

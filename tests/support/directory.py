@@ -1,7 +1,5 @@
 """Threads in the directory without any checkpoint: many at once, as puts would have entered them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

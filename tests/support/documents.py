@@ -1,7 +1,5 @@
 """The project's documents: their code blocks and links, and the headings that links lead to."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

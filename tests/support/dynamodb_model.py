@@ -9,8 +9,6 @@ What the package does not send is not modelled, and refused loudly. Not modelled
 expressions, which the engines that the other tests use refuse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 

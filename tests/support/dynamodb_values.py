@@ -4,8 +4,6 @@ Values keep boto3's low-level form (`{"S": "text"}`). A value that has passed th
 exactly when DynamoDB calls the two equal, so the rest of the model compares values with `==`.
 """
 
-from __future__ import annotations
-
 import marshal
 import re
 from decimal import Context, Decimal

@@ -1,7 +1,5 @@
 """How many examples a property test tries, where each takes longer or shorter than most."""
 
-from __future__ import annotations
-
 from hypothesis import settings
 
 

@@ -1,7 +1,5 @@
 """Children that are forked from the process of a test, while its other threads are busy or not."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -7,8 +7,6 @@ stores each thread of `THREADS` on an engine of this machine and writes its item
 introduces it, and never again: a release that cannot read them breaks its users' tables.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import uuid

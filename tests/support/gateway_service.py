@@ -1,7 +1,5 @@
 """The gateway itself, on this machine: in a thread of the process that tests, or as its command."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

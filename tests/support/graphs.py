@@ -1,7 +1,5 @@
 """LangGraph graphs for the tests, each without a network, a clock or a random number of its own."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeAlias

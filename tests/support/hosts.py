@@ -5,8 +5,6 @@ Each runs a coroutine that makes every kind of call on some savers and plays the
 they run under, and `tests/deployed` runs them. Three examples make their own saver, and are played with that one only.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

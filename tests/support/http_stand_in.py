@@ -1,7 +1,5 @@
 """A server in place of another one, whose answers are said beforehand: for what a client makes of bad ones."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import ssl

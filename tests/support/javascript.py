@@ -4,8 +4,6 @@ To record it again, start a gateway with `make gateway`, and run `python -m test
 the packages of the example, which `make test-all` installs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

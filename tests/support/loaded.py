@@ -1,7 +1,5 @@
 """What a program loads, in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The parameters with which moto's CloudFormation makes the stack of `infra/table.yaml`."""
 
-from __future__ import annotations
-
 # moto resolves the export StreamArn without looking at its condition, and leaves a hole in a list where CloudFormation
 # leaves an element out. With a stream and a customer key neither shows; moto does nothing with them.
 PARAMETERS = {

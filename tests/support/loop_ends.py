@@ -1,7 +1,5 @@
 """How event loops end, and clients on them: programs after which nothing may be open."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

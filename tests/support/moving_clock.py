@@ -1,7 +1,5 @@
 """A DynamoDB in memory behind whole savers, with one clock, which a graph's nodes can move."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Objects of the tests' own types in every place where a checkpoint can hold one, and what a reader gets of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """What can be observed of a conversation, written so that the same conversation on two savers gives the same."""
 
-from __future__ import annotations
-
 import itertools
 import pprint
 import re

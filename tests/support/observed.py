@@ -1,7 +1,5 @@
 """The events of a saver, collected."""
 
-from __future__ import annotations
-
 from langgraph.checkpoint.dynamodb._runtime.events import Event
 
 

@@ -1,7 +1,5 @@
 """Every operation of a saver by its name, to be called on either side: the blocking one or the async one."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable

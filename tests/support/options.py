@@ -4,8 +4,6 @@ An option of the same name is the same option in each class, so it has one row h
 constructors' signatures: a new option needs a row in both tables.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Tables with another schema than the saver's."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """InMemorySaver with the operations that it lacks, written as plainly as possible."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Operations made by hand, requests that go nowhere, and both drivers to run them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A server in place of DynamoDB's endpoint, whose answers are said beforehand."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Seeds of random searches: of each test's own choice, unless one is asked for."""
 
-from __future__ import annotations
-
 import os
 import random
 

@@ -4,8 +4,6 @@ The conformance suite calls the async methods only, and takes a capability for s
 overridden. This is what lets it test the sync methods as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 What it shares with DynamoDB Local is checked against DynamoDB Local, in `test_dynamodb_model_agreement`.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The engines that everything else is tested on: what is said where one is missing, and that none is left behind."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The matrix of Pythons: which are declared, and how one is found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

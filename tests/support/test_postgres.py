@@ -1,7 +1,5 @@
 """What is said where there is no Postgres."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What keeps a version from being released."""
 
-from __future__ import annotations
-
 import pytest
 
 from langgraph.checkpoint.dynamodb import __version__

@@ -3,8 +3,6 @@
 Nothing is replaced by a stub: all of it goes to the engine and is answered by it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

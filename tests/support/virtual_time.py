@@ -3,8 +3,6 @@
 Nothing waits, so a test of minutes takes moments, and takes the same course on a busy machine.
 """
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 import time

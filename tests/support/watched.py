@@ -1,7 +1,5 @@
 """Sessions that note the clients they make, and a short use of a saver that needs one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import boto3

@@ -1,7 +1,5 @@
 """Threads of real graphs for the page to show: a journey that goes wrong, a long one, a large one, a hostile one."""
 
-from __future__ import annotations
-
 import contextlib
 import operator
 from typing import Annotated, Any

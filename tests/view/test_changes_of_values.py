@@ -1,7 +1,5 @@
 """What changed between two values: enough to make one of the other, and nothing else."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

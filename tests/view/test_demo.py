@@ -1,7 +1,5 @@
 """What `make view-demo` shows: the page of its thread."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import boto3

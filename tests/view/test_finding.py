@@ -1,7 +1,5 @@
 """Finding where something comes from: what changed, and where a text appeared first."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

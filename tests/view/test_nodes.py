@@ -1,7 +1,5 @@
 """Values as nodes: valid JSON whatever they are, whole by their parts, and never large."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The viewer reads each item once, by the reader's rights alone."""
 
-from __future__ import annotations
-
 import pytest
 from langchain_core.messages import AIMessage
 

@@ -1,7 +1,5 @@
 """The server: documents and files to its own page, and to nobody else."""
 
-from __future__ import annotations
-
 import mimetypes
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What a checkpoint holds: shown as data, in parts, and never made or run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The tree: what led to each checkpoint, what its tasks did, and that a long thread comes in pages."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

@@ -10,8 +10,6 @@ again. Two tasks never run one thread at a time, or the later one would undo wha
 cannot be answered, however often it is tried, gets 422, and later messages of its thread are served.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -5,8 +5,6 @@ or an `error` in place of the reply, if the message cannot be answered however o
 Lambda invokes again what it is not sure of, and so do its clients: the message id keeps that from being heard twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from typing import Any

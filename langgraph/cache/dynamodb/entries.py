@@ -7,8 +7,6 @@
 A marker is written before the first entry, once an hour and process, and stays: there is one for each node.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

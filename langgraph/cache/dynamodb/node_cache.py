@@ -3,8 +3,6 @@
 `TableCache` has the methods, for the gateway's client too. `make format` writes the async methods from the others.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 

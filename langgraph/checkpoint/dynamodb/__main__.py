@@ -1,7 +1,5 @@
 """`python -m langgraph.checkpoint.dynamodb`: what needs no extra of the command line."""
 
-from __future__ import annotations
-
 from .cli.printed import main
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ endpoints that do not respond) are retried for `retry_seconds`. If they do not p
 `CheckpointFormatError` or `CheckpointerConfigurationError`.
 """
 
-from __future__ import annotations
-
 
 class CheckpointerError(Exception):
     """The base class of this package's errors.

@@ -5,8 +5,6 @@ what a hold is, and `Holder` is how a lock reaches it: in the table, or through 
 which belongs to the process that acquired it: a forked child neither has nor changes it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

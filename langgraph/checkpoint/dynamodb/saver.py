@@ -1,7 +1,5 @@
 """`DynamoDBSaver`: the checkpoint saver for LangGraph. It checks its options and runs operations, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

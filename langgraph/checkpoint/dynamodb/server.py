@@ -6,8 +6,6 @@
 }
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable

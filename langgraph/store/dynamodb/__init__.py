@@ -1,7 +1,5 @@
 """A LangGraph store on one DynamoDB table: memory across threads."""
 
-from __future__ import annotations
-
 from langgraph.checkpoint.dynamodb._format.labels import label_of
 from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 

@@ -1,7 +1,5 @@
 """`batch`: check all that a batch asks for, read it side by side, and then store what it brings."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math

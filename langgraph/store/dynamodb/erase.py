@@ -9,8 +9,6 @@ Last goes the partition's entry in the register, if nothing else is left. Every 
 called again where it ended.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 A filter never fails because of stored data: what cannot be compared does not match.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -13,8 +13,6 @@ The partition key of a thread is `esc(thread)#esc(namespace)`, and escaping neve
 thread is one of a memory, nor the beginning of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@ stored: `buried_us` says when that was last, and outlives the tombstone. It also
 own time is that of its record: what was stored before the import is older than it all the same.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

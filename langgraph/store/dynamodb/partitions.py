@@ -8,8 +8,6 @@ or no entry, and registers the partition again. What a put leaves that dies mean
 which may run at any time, removes only entries that are a day old.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 

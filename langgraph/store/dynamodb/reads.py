@@ -1,7 +1,5 @@
 """Reading memories: find their items, load the segments that hold large values, and renew expiries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone

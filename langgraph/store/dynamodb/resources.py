@@ -6,8 +6,6 @@ seconds. The next page goes on from there, and so fits the one before, whatever 
 this process stores or deletes drops it.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, MutableMapping, Sequence

@@ -5,8 +5,6 @@ vector itself is in the item, and compared by `vectors.py`, or an engine beside 
 checked.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import math

@@ -4,8 +4,6 @@ A vector is stored with its length and its direction, as 16-bit floats: 1,024 di
 by less than a thousandth from that of the embeddings.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass

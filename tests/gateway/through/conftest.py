@@ -1,7 +1,5 @@
 """Savers that reach a table through the gateway, beside those that reach it themselves."""
 
-from __future__ import annotations
-
 import contextlib
 import ssl
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ clients give up requests that go on, services die half-way, and the next request
 the thread what it met itself. As the transport does, a client sends again what got no answer.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The audit trail: which principal reached which thread, by a keyed digest and by the ids that CloudTrail has."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import math

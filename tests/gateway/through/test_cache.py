@@ -1,7 +1,5 @@
 """The node cache through the gateway: every test of the cache, and what is the gateway's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

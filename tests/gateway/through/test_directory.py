@@ -1,7 +1,5 @@
 """The directory of threads through the gateway: what a saver on the table does, by the same operations."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from operator import attrgetter
 from typing import Any

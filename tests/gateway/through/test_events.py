@@ -1,7 +1,5 @@
 """The events of a client of the gateway: those of a saver on the table, without units, which its service counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from langgraph.checkpoint.dynamodb.http import HttpCheckpointSaver

@@ -1,7 +1,5 @@
 """A process that is forked while other threads use the gateway: the child waits for none of them."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Every call and the examples under whatever an agent runs under, with either saver."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

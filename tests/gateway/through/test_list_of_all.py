@@ -1,7 +1,5 @@
 """What lists through client and service leave out: nothing that a damaged thread hides, and by any filter the same."""
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Iterator
 from datetime import datetime, timezone

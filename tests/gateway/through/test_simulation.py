@@ -1,7 +1,5 @@
 """The promises of saver and store hold through client and service, whatever happens to connections and services."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The store through the gateway: every test of the contract, and what is the gateway's own."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

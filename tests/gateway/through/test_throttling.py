@@ -3,8 +3,6 @@
 The endpoint is the model of DynamoDB, and time is virtual.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -1,7 +1,5 @@
 """What an agent behind the gateway makes of bytes that others stored: harmless types, and those that were allowed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Both run on a DynamoDB in memory, with nothing in between, and a test may change what is sent.
 """
 
-from __future__ import annotations
-
 import base64
 import itertools
 import json

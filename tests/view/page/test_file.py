@@ -1,7 +1,5 @@
 """A thread as one HTML file: opened from a disk, without a server, and with its values masked."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The first page in a browser: the list of threads, its searches, and threads by their ids and runs."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

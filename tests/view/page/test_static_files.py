@@ -1,7 +1,5 @@
 """The page's own files: nothing that is shown is ever parsed, and nothing is asked of anybody else."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

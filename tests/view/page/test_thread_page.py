@@ -1,7 +1,5 @@
 """A thread on the page: its tree, and a checkpoint with what it holds, as a person with a browser meets them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -5,8 +5,6 @@ without the key. `tests/format/test_stored_attributes.py` compares it with what 
 in what is not sealed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 

@@ -8,8 +8,6 @@ Anybody can compute a checksum. So encrypted content is also bound to its place:
 is encrypted with it. A cipher that authenticates thus keeps out data that somebody without the key has put there.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import json

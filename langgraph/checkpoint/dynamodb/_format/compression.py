@@ -1,7 +1,5 @@
 """Compression of what is sealed: zstd with the dictionary, where it helps."""
 
-from __future__ import annotations
-
 import sys
 
 from .limits import RAW_BYTES_MAX

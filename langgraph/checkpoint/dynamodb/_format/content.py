@@ -1,7 +1,5 @@
 """The content of the sealed parts of an item: a checkpoint's body, its metadata, a task's writes."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Deserializing values as inert data: no class or function that a value names is imported, made or run."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

@@ -9,8 +9,6 @@ name with these characters percent-encoded. In the key of a memory, such a dot i
 memories begin like the ids of its threads, and one policy covers both.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ The limits are AWS's: "Quotas in Amazon DynamoDB" in the developer guide. The ch
 `benchmarks/cost.py`; docs/decisions says how.
 """
 
-from __future__ import annotations
-
 # DynamoDB's limits.
 PARTITION_KEY_BYTES_MAX = 2048
 SORT_KEY_BYTES_MAX = 1024

@@ -1,7 +1,5 @@
 """Times: when a checkpoint was stored, by its id, and epoch seconds as a `datetime`."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 from uuid import UUID
 

@@ -4,8 +4,6 @@ Dollars are those of on-demand capacity in us-east-1, standard table class, as A
 for on-demand capacity" of its DynamoDB pages. Prices change and differ by region; only the units are certain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from .items import Item

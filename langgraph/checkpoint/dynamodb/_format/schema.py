@@ -1,7 +1,5 @@
 """The table's schema, as arguments of `create_table`. `infra/table.yaml` declares the same schema."""
 
-from __future__ import annotations
-
 from typing import Any
 
 PARTITION_KEY = "PK"

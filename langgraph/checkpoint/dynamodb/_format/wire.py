@@ -1,7 +1,5 @@
 """The terms that clients and service of the gateway share, beside the shapes of their messages (see docs/wire.md)."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 from .compression import zstd

@@ -4,8 +4,6 @@ Each is checked before any request. A value that is not an id must not become on
 not delete a thread named "None".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID

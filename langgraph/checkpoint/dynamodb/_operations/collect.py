@@ -17,8 +17,6 @@ safe. Every step may be repeated:
    item, unless a put has begun the next epoch, and the lock item, if it was released.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -18,8 +18,6 @@ The source may be in another table, such as a restored one, whose encrypted cont
   serializer is never called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace

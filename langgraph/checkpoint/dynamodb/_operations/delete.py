@@ -1,7 +1,5 @@
 """`delete_thread`, `delete_for_runs` and `prune`: choose the checkpoints to delete. `collect` deletes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ looked for. Memories are deleted by their store, which may have another table, a
 meanwhile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice

@@ -5,8 +5,6 @@ outlive the checkpoint, so pruning and expiry keep them too. A missing ancestor 
 shorter state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ Puts enter a thread and note that it is active (`threads.py`). A copy, and an op
 checkpoints already.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

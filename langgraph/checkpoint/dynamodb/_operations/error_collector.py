@@ -1,7 +1,5 @@
 """Collecting the errors of single threads in a call over several, which continues with the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

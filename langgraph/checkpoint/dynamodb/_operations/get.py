@@ -1,7 +1,5 @@
 """`get_tuple`: read a checkpoint, and cache how it is stored for the put of its child."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """The inventory of a namespace, as a deletion reads it: all its items, without the data of segments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field

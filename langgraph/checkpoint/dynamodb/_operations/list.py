@@ -1,7 +1,5 @@
 """`list`: stream the checkpoints of a namespace, a thread or the whole table, newest first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

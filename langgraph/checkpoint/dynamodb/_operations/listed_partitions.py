@@ -3,8 +3,6 @@
 A process writes the item before the first item that relies on it, and again once an hour.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Iterable, MutableMapping
 

@@ -5,8 +5,6 @@ index. So when a process first finds a thread empty, it looks once for the index
 the index is missing or there are such items, it looks again for each thread that it finds empty.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from .._format import items

@@ -1,7 +1,5 @@
 """Overviews of a table, its threads and their runs, without a serializer or a key. For tools, not for agents."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -10,8 +10,6 @@
    parent as it is now.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace

@@ -6,8 +6,6 @@ composed for. A special write replaces the stored one. Of the regular writes, th
 that finds a stored group adds the writes that the group lacks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

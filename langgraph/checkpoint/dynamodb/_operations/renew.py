@@ -21,8 +21,6 @@ already are passed. So whatever was the state when something was stored is kept 
 that is shown can be gone on from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass

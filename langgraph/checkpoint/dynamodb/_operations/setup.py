@@ -1,7 +1,5 @@
 """`setup`: create the table for development, with the schema that `infra/table.yaml` declares too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 These operations send the changes of `protocol.py`, which says what they mean and why they are safe.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass

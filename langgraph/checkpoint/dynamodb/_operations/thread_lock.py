@@ -7,8 +7,6 @@ those of the holder's clock. A runner that takes over waits for longer than cloc
     other:       acquire? held        acquire? held          80 + LOCK_SKEW_SECONDS: acquire
 """
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ botocore's own retries are off if its configuration is ours: how long they last 
 of our requests may be sent twice; docs/design.md says why.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import time

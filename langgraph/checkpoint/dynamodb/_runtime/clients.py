@@ -4,8 +4,6 @@ Slow initialization runs once, in an OS thread, so that no event loop is blocked
 They are closed before the loop is, so a module-level saver works on the next one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import logging

@@ -1,7 +1,5 @@
 """Failed requests: the error's code, whether it is transient, and what to do about it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import ECONNREFUSED

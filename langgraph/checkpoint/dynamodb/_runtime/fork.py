@@ -4,8 +4,6 @@ A child has one thread. Whatever other threads of its parent were doing stays ha
 stay locked. So objects with locks or connections start again in the child. An import cannot, so a fork waits for it.
 """
 
-from __future__ import annotations
-
 import concurrent.futures.thread  # noqa: F401 - it registers before us, so a fork takes its lock after ours.
 import os
 import threading

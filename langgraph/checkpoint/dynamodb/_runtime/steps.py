@@ -9,8 +9,6 @@ It may then yield a few more rounds to release its claim or its lock. An operati
 nothing more: the order of its writes decides what it leaves behind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass

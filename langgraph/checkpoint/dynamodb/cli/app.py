@@ -4,8 +4,6 @@ Loading a command takes half a second, most of it for the saver. So a command is
 commands has their summaries from here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Turns a function into a command: the options that all commands have, and an exit code for every end."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import inspect

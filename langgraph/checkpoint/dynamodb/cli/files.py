@@ -1,7 +1,5 @@
 """Files of JSON lines, whole or not there at all, and `import`, which stores a thread of one. A file may be a pipe."""
 
-from __future__ import annotations
-
 import shutil
 import stat
 import sys

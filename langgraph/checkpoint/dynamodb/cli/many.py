@@ -1,7 +1,5 @@
 """Many threads at a time: choosing them, and serving them in parallel."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed

@@ -3,8 +3,6 @@
 A namespace is written as its labels with slashes between them, so any label can be written.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Output: results go to standard output, everything else to standard error, so that pipes receive only results."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """`export` and `delete`: threads, or what a person has stored: an owner's threads, and the memories of namespaces."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

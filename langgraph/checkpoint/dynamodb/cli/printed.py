@@ -1,7 +1,5 @@
 """The package's own files, printed without an extra and without a saver: version, documents, templates."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """`show`: the contents of one checkpoint, with values that are safe to look at. `history`: a thread's checkpoints."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import islice, zip_longest
 from typing import Any

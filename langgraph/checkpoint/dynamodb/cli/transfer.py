@@ -1,7 +1,5 @@
 """`copy` and `migrate`: threads from a thread, a table or a saver to another one."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator

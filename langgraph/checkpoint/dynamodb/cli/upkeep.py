@@ -1,7 +1,5 @@
 """Upkeep: `setup` makes the table, `verify` checks that all is there and intact, `prune` removes old checkpoints."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -4,8 +4,6 @@ All of it is read and checked before anything is opened. `create_...` returns a 
 with`; `open_...` the object itself, for the life of the process.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack

@@ -1,7 +1,5 @@
 """The types `memory`, `sqlite` and `postgres`: LangGraph's own savers, stores and caches."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping

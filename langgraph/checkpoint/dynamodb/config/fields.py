@@ -1,7 +1,5 @@
 """Options: their base classes, the kinds of fields, and the options that several types share."""
 
-from __future__ import annotations
-
 import inspect
 import pkgutil
 import re

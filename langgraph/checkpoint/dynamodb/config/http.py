@@ -1,7 +1,5 @@
 """The type `http`: the options of saver, store and cache as a file has them, for agents without AWS access."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Callable, Mapping
 from functools import partial

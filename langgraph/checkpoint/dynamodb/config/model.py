@@ -1,7 +1,5 @@
 """`CheckpointerConfig`, `StoreConfig` and `CacheConfig`: the type of a component, and its options."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

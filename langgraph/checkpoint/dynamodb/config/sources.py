@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
-Key: TypeAlias = "tuple[str | int, ...]"
+Key: TypeAlias = tuple[str | int, ...]
 # Says in words where a key stands.
-Locate: TypeAlias = "Callable[[Key], str]"
+Locate: TypeAlias = Callable[[Key], str]
 # `${NAME}` and `${NAME:-default}` in a value; `$${` stands for `${`.
 _VARIABLE = re.compile(
     r"\$(?:(?P<escaped>\$\{)|\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}|(?P<broken>\{))"

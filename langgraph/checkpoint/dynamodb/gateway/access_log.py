@@ -5,8 +5,6 @@ of an unforeseen error. With a key, a line has digests of the threads' ids, and 
 are in Prometheus's format, by endpoint, class of error and tenant.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging

@@ -3,8 +3,6 @@
 A request waits for its turn four times: its body, memory, a slot, and the sending of its response.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

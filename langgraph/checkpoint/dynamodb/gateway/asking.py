@@ -9,8 +9,6 @@ If the table throttles:
 So each failed request is sent again by one of the two. See docs/decisions/0009.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

@@ -5,8 +5,6 @@ may take the place of these. PyJWT verifies JSON Web Tokens with the issuer's pu
 event loop, at a rate that strangers cannot raise.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -5,8 +5,6 @@ response into one of Lambda; bodies that are not text travel as base64. What an 
 believed: the application verifies the request's token.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from dataclasses import dataclass

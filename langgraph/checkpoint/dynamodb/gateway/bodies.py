@@ -1,7 +1,5 @@
 """Bodies: receiving requests within their limits, and sending responses, compressed by gzip or zstd."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import time

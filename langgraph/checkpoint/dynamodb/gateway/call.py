@@ -8,8 +8,6 @@ front. docs/wire.md says what the fields mean: JSON in LangGraph's own terms, an
 `http/exchange.py` makes a client's request of the same function. mypy checks its arguments, and who uses its result.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 from binascii import b2a_base64

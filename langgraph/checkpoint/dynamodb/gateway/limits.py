@@ -9,8 +9,6 @@ that has least, and then to whoever has waited longest. Whoever waits for much i
 Limits that nobody needs to change are where they apply.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter, deque

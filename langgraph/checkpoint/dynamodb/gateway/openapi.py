@@ -3,8 +3,6 @@
 A test compares it with the one in tests/fixtures, since the signatures of the functions are the wire.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Collection
 from dataclasses import dataclass

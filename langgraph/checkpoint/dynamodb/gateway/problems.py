@@ -4,8 +4,6 @@
 state. Unforeseen errors have no detail: the log has their traceback, under the request's id, and never a body.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

@@ -4,8 +4,6 @@ They are in the file that also configures the checkpointer, under `gateway`, or 
 `LANGGRAPH_GATEWAY_`. A message about a mistake never contains a value.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import time

@@ -3,8 +3,6 @@
 docs/wire.md says what arguments and responses mean.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

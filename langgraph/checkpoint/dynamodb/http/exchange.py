@@ -3,8 +3,6 @@
 It does no I/O and does not wait: the transport does, blocking or on an event loop.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import ssl

@@ -1,7 +1,5 @@
 """`HttpCache`: the node cache for agents without AWS access. The gateway stores its values as the client made them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any

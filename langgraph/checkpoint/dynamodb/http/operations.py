@@ -3,8 +3,6 @@
 Each has the name and the arguments of the one on the table, in whose place it is run.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import time

@@ -1,7 +1,5 @@
 """`HttpCheckpointSaver`: the saver for agents without AWS access, and how it reaches the locks of threads."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

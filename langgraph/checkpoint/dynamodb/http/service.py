@@ -1,7 +1,5 @@
 """The base of saver, store and cache through the gateway: a transport, values, and what fits into a request."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar

@@ -1,7 +1,5 @@
 """`HttpStore`: the store for agents without AWS access. The gateway runs its operations."""
 
-from __future__ import annotations
-
 import array
 import json
 import secrets

@@ -4,8 +4,6 @@
 it grows with what a conversation adds, and not with its length times its state.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping

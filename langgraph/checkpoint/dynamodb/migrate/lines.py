@@ -3,8 +3,6 @@
 Threads and memories are exported in such files.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b

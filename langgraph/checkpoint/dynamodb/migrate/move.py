@@ -5,8 +5,6 @@ beginning of the thread, and only its last checkpoint may lack writes. Every che
 compared before a thread is reported as moved or complete: agents that continue at the source may write to any of them.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor

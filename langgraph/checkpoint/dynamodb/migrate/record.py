@@ -1,7 +1,5 @@
 """Records of checkpoints as they are moved: their writes in order, their comparison, the kinds of their versions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

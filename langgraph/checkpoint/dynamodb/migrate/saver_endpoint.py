@@ -4,8 +4,6 @@
 writes directly from their tables, which is cheaper and exact.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

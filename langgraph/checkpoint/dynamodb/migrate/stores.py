@@ -4,8 +4,6 @@ The source is only read. A memory that the target has, as new or newer, is not s
 interrupted can be repeated, and so can one while agents run.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """This package's own saver: exact positions of writes, and few reads of shared segments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial

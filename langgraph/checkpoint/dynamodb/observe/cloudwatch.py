@@ -4,8 +4,6 @@ On Lambda CloudWatch reads the lines from standard output. Elsewhere its agent d
 Variables and dimensions are those of Powertools for AWS Lambda, so both can write to one namespace.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Events as log records: one for each operation, with its fields."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -3,8 +3,6 @@
 `documents` is the contract between the page and its server. Nothing stored is imported, run or changed.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 STATIC = Path(__file__).parent / "static"

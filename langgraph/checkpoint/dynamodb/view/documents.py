@@ -30,15 +30,13 @@ Texts may hold anything: HTML, control characters, marks that reverse text, lone
 since JavaScript would round them. No document has a large value whole: `api/part` returns what is left out.
 """
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
 from .nodes import Node
 
-Path: TypeAlias = "list[str | int]"
+Path: TypeAlias = list[str | int]
 """The path of a value; see above."""
 
 

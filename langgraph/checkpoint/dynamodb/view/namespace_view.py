@@ -4,8 +4,6 @@ Everything is read from the table once. Heads and pending writes come by one que
 checkpoints share, by their keys.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

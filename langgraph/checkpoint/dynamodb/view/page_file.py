@@ -3,8 +3,6 @@
 Its content security policy lets it run these modules and load nothing.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The requests of the page and their responses: names and parameters in, documents out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar

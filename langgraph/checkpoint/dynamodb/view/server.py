@@ -7,8 +7,6 @@ Other users of the machine may see the address with which a browser is started. 
 instead, which redirects to the address once.
 """
 
-from __future__ import annotations
-
 import json
 import mimetypes
 import socket

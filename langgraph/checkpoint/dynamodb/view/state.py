@@ -1,7 +1,5 @@
 """One checkpoint: the values of its channels, its pending writes, its changes, and more of a value that was cut."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any

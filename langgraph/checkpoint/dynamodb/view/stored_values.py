@@ -3,8 +3,6 @@
 They are plain data and `Stored`. Nothing here recurses as deep in Python's stack as a value may be nested.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ _KNOWN = "_fingerprint"
 # How a delta channel that is not stored is shown: as what it is rebuilt from.
 REBUILT = "delta channel"
 # The steps of a path within a value.
-Steps: TypeAlias = "tuple[str | int, ...]"
+Steps: TypeAlias = tuple[str | int, ...]
 # Deeper differences are reported as one.
 _DEPTH_MAX = 64
 # Lists with more pairs than this to compare, between their common beginning and end, are reported as gone and added.

@@ -1,7 +1,5 @@
 """A thread as it was read, cached while it is viewed; the document of it, and a search in it."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The tree: a namespace's checkpoints with the nodes that led to each, and the outcomes of their tasks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
