@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
 from langgraph.checkpoint.dynamodb._operations.put import put as put_core
 from langgraph.checkpoint.dynamodb._operations.thread_item import PinnedEpochError
@@ -29,7 +30,7 @@ from tests.gateway.requests import example
 from tests.gateway.through.remote import served_on
 from tests.support.checkpoints import METADATA, Conversation, all_items, checkpoint_of, noise, thread_config
 from tests.support.gateway_service import gateway_service
-from tests.support.harness import Harness, Run
+from tests.support.harness import ENCRYPTED, Harness, Run
 from tests.support.operations import Side, ask, both_sides, operations_on
 from tests.support.traffic import Traffic
 
@@ -233,13 +234,14 @@ async def test_the_rest_of_a_history_that_is_gone_is_not_empty(gateway: Starlett
 class Others:
     """A table, and a request of ada's that is stepped through while others do something."""
 
-    def __init__(self) -> None:
+    def __init__(self, codec: Codec | None = None) -> None:
         """Start with an empty table."""
         self.harness = Harness()
+        self.codec = codec
 
     def storage(self) -> Any:
         """The storage of a process that remembers nothing."""
-        return self.harness.process().storage
+        return replace(self.harness.process(codec=self.codec).storage, owner_key=b"the key of owners")
 
     def owned(self, thread: str, owner: str | None) -> None:
         """Let somebody create a thread."""
@@ -341,6 +343,22 @@ def test_an_expired_thread_stays_its_owner_s_until_it_is_gone() -> None:
     others.harness.change(item, expires_at={"N": str(int(others.harness.now))})
     with pytest.raises(ProblemError, match="another owner"):
         others.begin().finish()
+
+
+@pytest.mark.parametrize("owner", ["a digest", "bob"])
+def test_a_thread_is_not_reached_by_its_key_in_the_index(owner: str) -> None:
+    """Whoever reads the table sees the digest of an owner, and may have it as a name; who writes can change it."""
+    others = Others(ENCRYPTED)
+    others.owned("1", "ada")
+    others.owned("2", "bob")
+    [ada] = others.harness.items("T", "1").values()
+    [bob] = others.harness.items("T", "2").values()
+    if owner == "bob":
+        others.harness.change(ada, owner=bob["owner"])
+    name = owner if owner == "bob" else ada["owner"]["S"]
+    with pytest.raises(ProblemError, match="another owner"):
+        others.harness.run(serving.admitted(others.storage(), name, ["1"], None))
+    assert others.begin().finish().keys() == {"1"}
 
 
 # What it costs

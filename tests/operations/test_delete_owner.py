@@ -18,6 +18,7 @@ from langgraph.checkpoint.dynamodb._operations.delete_owner import (
     delete_owner,
 )
 from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
+from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import thread_config
 from tests.support.harness import ENCRYPTED, Harness, Run
@@ -81,11 +82,10 @@ IS_BACK = "the table has it again, or it was begun"
 @pytest.mark.parametrize(
     ("rounds", "changed", "why"),
     [
-        (0, {"owner": {"S": "bob"}}, "it is another owner's by now"),
         (0, {"owner": None, "last_active": None, "active_day": None}, IS_BACK),
         (1, {"epoch": {"B": bytes(24)}}, IS_BACK),
     ],
-    ids=["another owner's", "left the directory", "another life"],
+    ids=["left the directory", "another life"],
 )
 def test_a_thread_that_is_not_the_owners_any_more_stays(
     harness: Harness, rounds: int, changed: dict[str, Any], why: str
@@ -98,6 +98,14 @@ def test_a_thread_that_is_not_the_owners_any_more_stays(
     done = run.finish()
     assert (done.deleted, list(done.failed)) == ([], ["a"])
     assert done.failed["a"].startswith(why)
+    assert _threads(harness) == {"a"}
+
+
+def test_a_thread_that_is_given_to_another_owner_meanwhile_stays(harness: Harness) -> None:
+    _store(harness, _storage(harness), "ada", "a")
+    run = _deleting(harness).until(_reads_item_of("a"))
+    harness.run(set_thread(_storage(harness), "a", "bob", None, None))
+    assert run.finish() == DeletedThreads([], {"a": "it is another owner's by now"})
     assert _threads(harness) == {"a"}
 
 

@@ -19,7 +19,7 @@ from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 from ..protocol import Thread
 from .arguments import checked_id
 from .delete import delete_thread
-from .entries import owner_key, owner_keys, tenant_prefix
+from .entries import owner_key, owner_keys, read_about, tenant_prefix
 from .error_collector import OF_ONE_THREAD
 from .overview import is_stored
 from .thread_item import PinnedEpochError
@@ -209,9 +209,9 @@ def _deleted(storage: Storage, owner: str, thread_id: str) -> Op[str | None]:
     item = yield from storage.table.get(items.partition_of(thread_id).root, items.THREAD)
     if item is None or OWNER not in item:
         return None
-    if items.text(item, OWNER) not in owner_keys(storage, owner):
-        return _ANOTHERS
     try:
+        if read_about(storage.codec, item).owner != owner:
+            return _ANOTHERS
         state = Thread.parse(item)
         yield from delete_thread(replace(storage, pinned=CachedThread(state.epoch, state.life)), thread_id)
     except OF_ONE_THREAD as error:

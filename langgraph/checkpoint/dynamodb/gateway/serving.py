@@ -18,7 +18,7 @@ from .._format.labels import label_of
 from .._format.limits import ATTEMPTS_MAX, TENANT_PATTERN
 from .._format.schema import OWNER
 from .._operations.arguments import checked_id
-from .._operations.entries import owner_keys, with_owner
+from .._operations.entries import read_about, with_owner
 from .._operations.thread_item import PinnedEpochError, ensure_epoch
 from .._runtime.steps import Op, gather
 from .._runtime.storage import CachedThread, Storage
@@ -235,7 +235,8 @@ def admitted(
     wanted = dict.fromkeys(named)
     for _ in range(2):
         threads = yield from _read(storage, wanted)
-        if any(items.text(item, OWNER) not in owner_keys(storage, owner) for item in threads.values()):
+        # Whoever writes to the table can enter a thread under any key of the index, but not change what is sealed.
+        if any(read_about(storage.codec, item).owner != owner for item in threads.values()):
             raise forbidden(
                 "this names a thread of another owner than these credentials are bound to, or one without an owner; an"
                 " operator names its owner by set_thread"
