@@ -144,6 +144,37 @@ def test_a_reader_with_another_key_is_told() -> None:
         other.open(ENCRYPTED.seal(b"x", ITEM, NAME), ITEM, NAME)
 
 
+class _Named:
+    """A cipher with a name of one's own."""
+
+    def __init__(self, name: str) -> None:
+        """Take the name."""
+        self.name = name
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        """Change nothing."""
+        return self.name, plaintext
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        """Take what has the name."""
+        assert ciphername == self.name
+        return ciphertext
+
+
+@pytest.mark.parametrize("name", ["", "\ud800", "é" * 128])
+def test_a_cipher_whose_name_cannot_be_stored_encrypts_nothing(name: str) -> None:
+    codec = Codec(EncryptedSerializer(_Named(name)))
+    for beside in (None, 0):
+        with pytest.raises(CheckpointerConfigurationError, match="a name of 1 to 255 bytes"):
+            codec.seal(b"x", ITEM, NAME, beside=beside)
+
+
+@pytest.mark.parametrize("name", ["k", "k+1", "é" * 127])
+def test_a_cipher_has_any_other_name(name: str) -> None:
+    codec = Codec(EncryptedSerializer(_Named(name)))
+    assert codec.open(codec.seal(b"x", ITEM, NAME), ITEM, NAME) == b"x"
+
+
 @pytest.mark.parametrize(
     "value", [math.nan, math.inf, {1: 2}, b"bytes", {"deep": [object()]}, "\ud800", {"\ud800": 1}]
 )

@@ -6,13 +6,16 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, CheckpointNotFoundError
 from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
+from langgraph.checkpoint.dynamodb._operations.delete_owner import delete_owner
 from langgraph.checkpoint.dynamodb._operations.entries import enter_thread, tenant_prefix
 from langgraph.checkpoint.dynamodb._operations.put import put
 from langgraph.checkpoint.dynamodb._operations.threads import (
@@ -95,6 +98,22 @@ def test_a_thread_that_names_no_owner_is_entered_without_one(harness: Harness) -
     # Somebody names the owner by hand, and no checkpoint is searched for one again.
     harness.run(set_thread(storage_of(harness), "one", "ada", None, None))
     assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) == "ada"
+
+
+def test_a_thread_under_another_owner_key_is_entered_anew(harness: Harness) -> None:
+    """Until then, neither a list nor an erasure of its owner finds it."""
+    codec = Codec(EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef"))
+    old, new = (
+        replace(harness.process(codec=codec).storage, owner_from="user_id", owner_key=key * 16)
+        for key in (b"o", b"n")
+    )
+    for storage, thread in ((old, "old"), (new, "new")):
+        process = replace(harness.process(), storage=storage)
+        harness.run(process.put("1", {}, thread=thread, user_id="ada"))
+    listed = list_threads(new, ThreadQuery(owner="ada"))
+    assert [each.thread_id for each in harness.run(listed).threads] == ["new"]
+    assert harness.run(enter_thread(new, "old", "user_id")) == "ada"
+    assert sorted(harness.run(delete_owner(new, "ada")).deleted) == ["new", "old"]
 
 
 @pytest.mark.parametrize("how", ["enter", "put", "describe"])

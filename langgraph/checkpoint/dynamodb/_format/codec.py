@@ -30,6 +30,7 @@ from .compression import compress, decompress
 from .items import Item
 
 _ENVELOPE = struct.Struct(">BBB")
+_NAME_BYTES_MAX = 255
 # The versions of a unit: not encrypted; and encrypted, with a digest of its place in front of the content.
 _UNBOUND, _BOUND = 1, 2
 _BINDING_BYTES = 16
@@ -146,8 +147,8 @@ class Codec:
         if self._cipher is None:
             return _envelope(_UNBOUND, compression, b"", payload, items.sort_key(item))
         padded = payload + self._padding(len(payload), beside)
-        cipher_name, payload = self._cipher.encrypt(self._binding(compression, item, name, ids) + padded)
-        return _envelope(_BOUND, compression, cipher_name.encode(), payload, items.sort_key(item))
+        cipher_name, payload = _encrypted(self._cipher, self._binding(compression, item, name, ids) + padded)
+        return _envelope(_BOUND, compression, cipher_name, payload, items.sort_key(item))
 
     def sealed_bytes(self, raw: bytes) -> int:
         """Return how many bytes content has at most, sealed, but for the padding to a whole step."""
@@ -173,10 +174,8 @@ class Codec:
     def _overhead(self, cipher: CipherProtocol) -> int:
         """Return how many bytes sealing adds to compressed content, without padding."""
         if self._overhead_bytes is None:
-            cipher_name, empty = cipher.encrypt(bytes(_BINDING_BYTES))
-            self._overhead_bytes = (
-                _ENVELOPE.size + len(cipher_name.encode()) + items.CHECKSUM_BYTES + len(empty)
-            )
+            cipher_name, empty = _encrypted(cipher, bytes(_BINDING_BYTES))
+            self._overhead_bytes = _ENVELOPE.size + len(cipher_name) + items.CHECKSUM_BYTES + len(empty)
         return self._overhead_bytes
 
     def open(self, sealed: bytes, item: Item, name: str, ids: Ids = ((), ())) -> bytes:
@@ -253,6 +252,21 @@ class Codec:
                 f"{items.name_of(item)} is intact but cannot be decrypted with the saver's key ({error}); give the"
                 " saver the key that the thread was written with"
             ) from error
+
+
+def _encrypted(cipher: CipherProtocol, raw: bytes) -> tuple[bytes, bytes]:
+    """Encrypt; return the cipher's name, which a unit has to have, and what was encrypted."""
+    name, encrypted = cipher.encrypt(raw)
+    try:
+        name_bytes = name.encode()
+    except UnicodeEncodeError:
+        name_bytes = b""
+    if not 0 < len(name_bytes) <= _NAME_BYTES_MAX:
+        raise CheckpointerConfigurationError(
+            f"the cipher of serde calls itself {name!r}, which cannot be stored beside what it encrypts; let its"
+            f" encrypt return a name of 1 to {_NAME_BYTES_MAX} bytes"
+        )
+    return name_bytes, encrypted
 
 
 def seal_plain(raw: bytes, sk: str) -> bytes:
