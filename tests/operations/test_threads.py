@@ -422,6 +422,19 @@ def test_a_copy_of_what_is_not_listed_is_listed_if_the_saver_looks_for_owners(us
 # Tenants and secrets
 
 
+@pytest.mark.parametrize("place", ["configurable", "metadata of the config", "metadata"])
+def test_an_owner_whose_name_langgraph_would_change_is_not_another_one(users: Users, place: str) -> None:
+    """LangGraph removes NUL from metadata."""
+    name = "ada\0"
+    config = users.config("one", name if place == "configurable" else None)
+    if place == "metadata of the config":
+        config["metadata"] = {"user_id": name}
+    metadata: Any = {**METADATA, **({"user_id": name} if place == "metadata" else {})}
+    with pytest.raises(CheckpointerInputError, match="has a NUL"):
+        users.harness.run(put(users.storage, config, checkpoint_of("1", {}), metadata, {}))
+    assert not users.harness.items("", "one")
+
+
 def test_a_copy_for_another_tenant_is_not_listed(users: Users) -> None:
     users.store("a/one", user="a/ada")
     users.harness.run(copy_thread(users.process(), "a/one", "b/one"))

@@ -52,13 +52,23 @@ def owner_in(config: RunnableConfig, metadata: CheckpointMetadata, owner_from: s
 
     LangGraph keeps what a config says in the checkpoint's metadata, where moves and copies find it too. Only values
     that metadata cannot hold, such as UUIDs, are in the config alone.
+
+    Raises:
+        CheckpointerInputError: LangGraph would store another name.
     """
     places = (
         get_checkpoint_metadata(config, metadata),
         config.get("configurable"),
         config.get("metadata"),
+        metadata,
     )
-    values = (place.get(owner_from) for place in places if isinstance(place, Mapping))
+    values = [place.get(owner_from) for place in places if isinstance(place, Mapping)]
+    for each in values:
+        if isinstance(each, str) and "\0" in each:
+            raise CheckpointerInputError(
+                f"owner {each!r} has a NUL character, which LangGraph removes from metadata, so the thread would be"
+                " listed as another owner's; give a name without one"
+            )
     return next((each for each in values if each is not None), None)
 
 
