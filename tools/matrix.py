@@ -24,13 +24,14 @@ PYTHON = HOME / "bin/python"
 # The extras of the environment that most tests run in.
 WHOLE = ".[aioboto3,gateway-lambda,http,otel,vectors,view]"
 PLAIN = "."
-# Versions decide whether all can be imported, how the libraries are called, and what Python says of a signature, from
-# which the gateway's calls come. So these are the tests that call each library, and each method through the gateway.
+# Versions decide whether all can be imported, how the libraries are called, which text is a time, and what Python says
+# of a signature, from which the gateway's calls come. So these are the tests that call each library, and each method
+# through the gateway.
 # `tests/migrate` needs langgraph-checkpoint-aws, which does not go with the oldest boto3.
 SHARE = (
     *shlex.split(
         "tests/cli/test_help.py tests/cli/test_show.py tests/cli/test_listing.py tests/config/test_creation.py"
-        " tests/config/test_dynamodb.py tests/saver/test_conformance.py"
+        " tests/config/test_dynamodb.py tests/format/test_moments.py tests/saver/test_conformance.py"
     ),
     *(
         "tests/gateway/through/test_matrix.py::test_every_method_works_in_every_cell"

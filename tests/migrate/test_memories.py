@@ -164,12 +164,28 @@ def test_what_cannot_be_moved_keeps_nothing_else(target: DynamoDBStore) -> None:
         _record("bytes", {"data": b"x"}),
         _record("number", {"n": 2**70}),
         _record("gone", {}, ttl_minutes=1, expires_at="2026-01-02T03:05:05+00:00"),
+        _record("ends", {}, expires_at="soon"),
+        _record("number of a day", {}, expires_at=20_000),
         _record("good", {"likes": "pizza"}),
     ]
     moved = move_memories(records, target)
-    assert (moved.read, moved.stored, moved.compared, moved.expired) == (6, 1, 1, 1)
-    assert {key for _, key in moved.failed} == {"dotted", "long", "bytes", "number"}
+    assert (moved.read, moved.stored, moved.compared, moved.expired) == (8, 1, 1, 1)
+    assert {key for _, key in moved.failed} == {
+        "dotted",
+        "long",
+        "bytes",
+        "number",
+        "ends",
+        "number of a day",
+    }
     assert stored(target) == {("users", "ada"): {"good": {"likes": "pizza"}}}
+
+
+@pytest.mark.parametrize("time", ["2026-01-02T03:04:05.12Z", "2026-01-02 03:04:05", "2026-01-02"])
+def test_a_memory_of_another_program_has_its_times(target: DynamoDBStore, time: str) -> None:
+    for _ in range(2):
+        record = _record("food", {}, created_at=time, updated_at=time, expires_at="2999-01-01T00:00:00Z")
+        assert move_memories([record], target).compared == 1
 
 
 def test_what_is_newer_in_the_target_stays(target: DynamoDBStore) -> None:

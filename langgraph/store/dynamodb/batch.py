@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from langgraph.store.base import (
@@ -22,6 +21,7 @@ from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import Op as StoreOp
 
 from langgraph.checkpoint.dynamodb._format.limits import TTL_SECONDS_MAX
+from langgraph.checkpoint.dynamodb._format.moments import moment_of
 from langgraph.checkpoint.dynamodb._operations.arguments import shortened
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
@@ -445,7 +445,7 @@ def _field(record: object, name: str) -> Any:
 def _time(record: object, name: str) -> int:
     text = _field(record, name)
     try:
-        time = in_microseconds(datetime.fromisoformat(text))
+        time = in_microseconds(moment_of(text))
         # In UTC, a time may fall before the first year or after the last one. Then no reader could show it. Nor is the
         # last year one: each put over a memory is later than it.
         moment(time + _LAST_YEAR_US)

@@ -12,7 +12,6 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -43,6 +42,7 @@ from langgraph.store.dynamodb.similarity import (
 from .._format.codec import Codec, finite
 from .._format.items import Item, damaged, partition_key, sort_key
 from .._format.limits import BATCH_GET_ITEMS_MAX, TTL_SECONDS_MAX
+from .._format.moments import moment_of
 from .._format.pricing import item_bytes
 from .._runtime.failures import is_transient
 from .._runtime.steps import Op, work
@@ -535,9 +535,7 @@ def _seen(at: Seen) -> StoredItem:
     """Return a memory that was read, as far as a search needs it."""
     never = "1970-01-01T00:00:00+00:00"
     try:
-        created_at, updated_at = (
-            datetime.fromisoformat(each or never) for each in (at.created_at, at.updated_at)
-        )
+        created_at, updated_at = (moment_of(each or never) for each in (at.created_at, at.updated_at))
     except ValueError:
         raise CheckpointerInputError(
             "after has a time that is none; send created_at and updated_at as a response has them"

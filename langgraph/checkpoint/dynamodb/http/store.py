@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from itertools import takewhile
 from typing import Any, cast
@@ -28,6 +27,7 @@ from langgraph.store.dynamodb.store import TableStore
 
 from .. import errors
 from .._format.codec import Codec, rough_bytes
+from .._format.moments import moment_of
 from .._operations.arguments import COUNT_MAX
 from .._runtime.steps import Emit, Op, Stream, gather, work
 from ..gateway import memory_calls
@@ -339,8 +339,8 @@ def _memory(kind: Any, memory: Memory, more: Mapping[str, Any]) -> Any:
         "namespace": memory.namespace,
         "key": memory.key,
         "value": json.loads(memory.value or ""),
-        "created_at": datetime.fromisoformat(memory.created_at),
-        "updated_at": datetime.fromisoformat(memory.updated_at),
+        "created_at": moment_of(memory.created_at),
+        "updated_at": moment_of(memory.updated_at),
     }
     return with_revision(kind, {**fields, **more}, memory.revision)
 

@@ -18,6 +18,7 @@ from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
 from langgraph.store.dynamodb import DynamoDBStore
 from langgraph.store.dynamodb.batch import IMPORTED_AT_ONCE
 
+from .._format.moments import moment_of
 from ..config.backends import is_connection_string, without_values
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError, CheckpointSerializationError
 from .endpoints import existing_sqlite, made_by_function, parse_endpoint, reading
@@ -117,7 +118,7 @@ def _of_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _time(value: Any) -> datetime:
-    moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    moment = value if isinstance(value, datetime) else moment_of(value)
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
@@ -202,7 +203,7 @@ def _stored(
 
 
 def _compare(record: Mapping[str, Any], found: Item | None, moved: MovedMemories) -> None:
-    if found is not None and found.updated_at > datetime.fromisoformat(record["updated_at"]):
+    if found is not None and found.updated_at > moment_of(record["updated_at"]):
         moved.newer += 1
     elif found is not None and _same(record, found):
         moved.compared += 1
@@ -214,14 +215,18 @@ def _compare(record: Mapping[str, Any], found: Item | None, moved: MovedMemories
 
 def _same(record: Mapping[str, Any], found: Item) -> bool:
     # As text, since Python takes 1, 1.0 and True for equal.
-    return found.created_at == datetime.fromisoformat(record["created_at"]) and (
+    return found.created_at == moment_of(record["created_at"]) and (
         json.dumps(record["value"], sort_keys=True) == json.dumps(found.value, sort_keys=True)
     )
 
 
 def _has_expired(record: Mapping[str, Any]) -> bool:
     ends = record.get("expires_at")
-    return ends is not None and datetime.fromisoformat(ends) <= datetime.now(timezone.utc)
+    try:
+        return ends is not None and moment_of(ends) <= datetime.now(timezone.utc)
+    except (TypeError, ValueError):
+        # The target says what is wrong with it.
+        return False
 
 
 def _name(record: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
