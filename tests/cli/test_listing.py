@@ -88,7 +88,7 @@ def test_a_scan_says_before_what_it_reads_and_costs_if_that_is_a_cent(
     run: Run, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("threads", "--table", table).err == ""
-    monkeypatch.setattr("langgraph.checkpoint.dynamodb.cli.context.READ_UNIT_DOLLARS", 1.0)
+    monkeypatch.setattr("langgraph.checkpoint.dynamodb._format.pricing.READ_UNIT_DOLLARS", 1.0)
     ended = run("verify", "--all", "--table", table)
     assert ended.err.startswith(f"Scanning table {table}: up to ")
     assert " read units, about $" in ended.err

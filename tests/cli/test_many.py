@@ -16,10 +16,11 @@ from langgraph.checkpoint.base.id import uuid6
 
 from benchmarks.meter import Meter
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
+from langgraph.checkpoint.dynamodb._format import moments
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._format.moments import stored_at
 from langgraph.checkpoint.dynamodb._operations.thread_item import read_thread
-from langgraph.checkpoint.dynamodb.cli import Exit, many, output, upkeep
+from langgraph.checkpoint.dynamodb.cli import Exit, many, output
 from langgraph.checkpoint.dynamodb.cli.output import Output
 from tests.cli.conftest import OpenSaver, Run, count, encrypting
 from tests.support.checkpoints import Conversation, all_items, noise, store, stored_values, thread_config
@@ -334,7 +335,7 @@ def test_only_what_is_older_goes(run: Run, open_own: OpenSaver, monkeypatch: pyt
     # In two hours.
     real = stored_at
     monkeypatch.setattr(
-        upkeep, "stored_at", lambda each: (found := real(each)) and found - output.parse_age("2h")
+        moments, "stored_at", lambda each: (found := real(each)) and found - output.parse_age("2h")
     )
     dry = run("prune", "--all", "--older-than", "1h", "--dry-run")
     assert "would prune: 2 threads, 4 checkpoints" in dry.out

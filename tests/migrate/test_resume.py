@@ -10,7 +10,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph.checkpoint.dynamodb import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb._operations import reads
+from langgraph.checkpoint.dynamodb._operations import delete, reads
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
 from langgraph.checkpoint.dynamodb._operations.reads import ChangedMeanwhileError, load
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
@@ -98,7 +98,7 @@ def test_a_thread_that_begins_anew_while_a_move_clears_it_stays(monkeypatch: pyt
         begun.append(talk)
         yield from delete_thread(storage, thread_id)
 
-    monkeypatch.setattr(table_module, "delete_thread", deleting)
+    monkeypatch.setattr(delete, "delete_thread", deleting)
     [report] = migrate(source, target, ["subgraphs"])
     assert report.status is Status.FAILED
     assert report.problems[0].startswith(

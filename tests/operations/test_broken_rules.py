@@ -11,7 +11,7 @@ from langgraph.checkpoint.dynamodb._operations import collect, compose, put, ren
 from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import BrokenRuleError
-from tests.simulation.mutants import Mutation, writes_reuse_across_epochs
+from tests.simulation.mutants import Mutation, replace_for, writes_reuse_across_epochs
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise
 from tests.support.harness import TTL_SECONDS, Harness, Process
@@ -31,7 +31,7 @@ def a_put_takes_any_epoch_for_its_own(patch: pytest.MonkeyPatch) -> None:
         return composed(storage, new, parent, parent.epoch)
 
     patch.setattr(put, "composed", of_any_epoch)
-    patch.setattr(put, "is_reusable", lambda *_: True)
+    replace_for(patch, put, protocol, "is_reusable", lambda *_: True)
 
 
 def a_copy_leaves_segments_out(patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointNotFoundError,
     ThreadBusyError,
 )
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format import items, limits
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
 from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
@@ -334,7 +334,7 @@ def test_a_copy_by_parts_is_that_of_one_call_and_begins_again_if_a_thread_change
 ) -> None:
     use_small_limits(monkeypatch)
     monkeypatch.setattr(copy, "_CHECKPOINTS_AT_ONCE", 1)
-    monkeypatch.setattr(copy, "PARALLEL_REQUESTS", 1)
+    monkeypatch.setattr(limits, "PARALLEL_REQUESTS", 1)
     for namespace in ("", "inner", "other"):
         for number in range(3):
             parent = str(number - 1) if number else None

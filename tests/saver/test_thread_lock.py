@@ -13,6 +13,7 @@ from langgraph.checkpoint.dynamodb import (
     ThreadBusyError,
     ThreadLockLostError,
 )
+from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb.protocol import Change
 from tests.conftest import MakeSaver
@@ -41,7 +42,7 @@ def test_a_free_lock_costs_two_requests(saver: DynamoDBSaver, traffic: Traffic) 
 def test_a_lock_is_renewed_while_its_block_runs(
     saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_lock, "LOCK_SKEW_SECONDS", 0)
+    monkeypatch.setattr(limits, "LOCK_SKEW_SECONDS", 0)
     with saver.thread_lock("t", ttl=1) as lock:
         time.sleep(1.5)
         assert lock.held
@@ -51,7 +52,7 @@ def test_a_lock_is_renewed_while_its_block_runs(
 async def test_an_async_lock_is_renewed_while_its_block_runs(
     saver: DynamoDBSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_lock, "LOCK_SKEW_SECONDS", 0)
+    monkeypatch.setattr(limits, "LOCK_SKEW_SECONDS", 0)
     async with saver.athread_lock("t", ttl=1) as lock:
         await asyncio.sleep(1.5)
         assert lock.held

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
@@ -19,6 +20,11 @@ from langgraph.checkpoint.dynamodb.protocol import Change
 Mutation: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
 
+def replace_for(patch: pytest.MonkeyPatch, user: ModuleType, used: ModuleType, name: str, by: Any) -> None:
+    """Replace what one module calls in another, for that one alone."""
+    patch.setattr(user, used.__name__.rpartition(".")[2], SimpleNamespace(**{**vars(used), name: by}))
+
+
 def head_first(patch: pytest.MonkeyPatch) -> None:
     """A put commits its head before what the head names is stored."""
     store, confirm = put.store_segments, thread_item.confirm_epoch
@@ -34,7 +40,7 @@ def head_first(patch: pytest.MonkeyPatch) -> None:
         return (yield from confirm(storage, at, epoch))
 
     patch.setattr(put, "store_segments", store_nothing)
-    patch.setattr(put, "confirm_epoch", confirm_late)
+    replace_for(patch, put, thread_item, "confirm_epoch", confirm_late)
 
 
 def _confirm_blindly(storage: Storage, _at: Partition, epoch: bytes) -> Op[CachedThread | None]:
@@ -44,7 +50,7 @@ def _confirm_blindly(storage: Storage, _at: Partition, epoch: bytes) -> Op[Cache
 
 def put_does_not_confirm(patch: pytest.MonkeyPatch) -> None:
     """A put does not confirm the thread's epoch after the commit."""
-    patch.setattr(put, "confirm_epoch", _confirm_blindly)
+    replace_for(patch, put, thread_item, "confirm_epoch", _confirm_blindly)
 
 
 def no_reread(patch: pytest.MonkeyPatch) -> None:
@@ -93,4 +99,4 @@ def anybody_releases(patch: pytest.MonkeyPatch) -> None:
         thread = yield from thread_item.read_thread(storage, root)
         yield from release(storage, root, claim if thread is None else thread.claim or claim, **options)
 
-    patch.setattr("langgraph.checkpoint.dynamodb._operations.collect.release", release_any)
+    patch.setattr(thread_item, "release", release_any)

@@ -7,7 +7,6 @@ import pytest
 
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format.items import Life
-from langgraph.checkpoint.dynamodb._operations import copy as copying
 from langgraph.checkpoint.dynamodb._operations import entries, thread_item, threads
 from langgraph.checkpoint.dynamodb._operations.entries import ThreadDescription
 from langgraph.checkpoint.dynamodb.protocol import Change
@@ -68,7 +67,7 @@ def copies_enter_nothing(patch: pytest.MonkeyPatch) -> None:
     def nothing(*_: Any) -> Any:
         yield from ()
 
-    patch.setattr(copying, "carried_entry", nothing)
+    patch.setattr(entries, "carried_entry", nothing)
 
 
 MUTANTS: list[Mutation] = [

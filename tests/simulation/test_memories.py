@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.store.dynamodb import erase, memory_items, partitions, put
+from langgraph.store.dynamodb import erase, memory_items, partitions
 from langgraph.store.dynamodb.resources import StoreStorage
 from tests.simulation.memories import random_memories
 from tests.simulation.mutants import Mutation
@@ -27,8 +27,7 @@ def unregistered(patch: pytest.MonkeyPatch) -> None:
         yield from ()
 
     # Neither before it is stored nor afterwards.
-    for module in (put, partitions):
-        patch.setattr(module, "register", nothing)
+    patch.setattr(partitions, "register", nothing)
 
 
 def erasure_waits(patch: pytest.MonkeyPatch) -> None:

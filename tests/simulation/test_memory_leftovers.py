@@ -5,7 +5,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._format.items import SEGMENTS, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.protocol import Change
-from langgraph.store.dynamodb import memory_items, put
+from langgraph.store.dynamodb import memory_items, partitions
 from langgraph.store.dynamodb.keys import MEMORIES, address_of
 from langgraph.store.dynamodb.memory_items import VALUE
 from langgraph.store.dynamodb.reads import belongings
@@ -95,7 +95,7 @@ def test_a_put_beside_an_erasure_stays_registered() -> None:
 
 def late_puts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A put does not look whether an erasure has removed its partition's entry meanwhile."""
-    patch.setattr(put, "stay_registered", _nothing)
+    patch.setattr(partitions, "stay_registered", _nothing)
 
 
 def entries_are_not_marked(patch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.store.dynamodb import erase, memory_items, reads
 from langgraph.store.dynamodb.resources import StoreStorage
 from tests.simulation.memories import PLACES, MemoryWorld
+from tests.simulation.mutants import replace_for
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR
 from tests.simulation.test_memory_crash_points import LARGE_BYTES, TTL_SECONDS
@@ -56,7 +57,7 @@ def read_for_longer_than_the_parts_live(patch: pytest.MonkeyPatch) -> None:
 
 def deletion_leaves_nothing(patch: pytest.MonkeyPatch) -> None:
     """An erasure leaves no tombstone, however new the memory is."""
-    patch.setattr(erase, "TOMBSTONE_SECONDS", -(10**9))
+    replace_for(patch, erase, memory_items, "TOMBSTONE_SECONDS", -(10**9))
 
 
 def parts_are_not_renewed(patch: pytest.MonkeyPatch) -> None:

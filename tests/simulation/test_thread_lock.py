@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.limits import LOCK_SKEW_SECONDS
-from langgraph.checkpoint.dynamodb._operations import thread_lock
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
 from langgraph.checkpoint.dynamodb._operations.thread_lock import TableHolder, acquire, hold_on
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
@@ -120,7 +120,7 @@ def test_two_runners_never_hold_a_thread_at_once(
 
 
 def _clocks_do_not_differ(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(thread_lock, "LOCK_SKEW_SECONDS", 0)
+    patch.setattr(limits, "LOCK_SKEW_SECONDS", 0)
 
 
 def _anybody_renews(patch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,10 @@ from typing import Any, TypeAlias, TypeVar
 
 from langgraph.cache.base import FullKey, Namespace
 
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format import content, items, limits, pricing, schema
 from langgraph.checkpoint.dynamodb._format.codec import Codec, rough_bytes
-from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_typed
 from langgraph.checkpoint.dynamodb._format.items import Item
 from langgraph.checkpoint.dynamodb._format.labels import CACHE_MARK, label_path
-from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed
 from langgraph.checkpoint.dynamodb._runtime.events import running_meter
 from langgraph.checkpoint.dynamodb._runtime.options import check_ttl
@@ -74,7 +70,7 @@ class CacheStorage:
         if self.codec.encrypts:
             place = "".join((items.partition_key(key), items.sort_key(key)))
             digest = blake2b(place.encode(), key=checked_owner_key(self.owner_key), digest_size=16)
-            key[SORT_KEY] = {"S": ENTRIES + digest.hexdigest()}
+            key[schema.SORT_KEY] = {"S": ENTRIES + digest.hexdigest()}
         return key
 
 
@@ -103,7 +99,7 @@ def get(storage: CacheStorage, keys: Sequence[FullKey]) -> Op[dict[FullKey, Any]
     for item in found or []:
         full_key = wanted[items.partition_key(item), items.sort_key(item)]
         opened = yield from attempt(
-            work(partial(open_entry, storage, item), item_bytes(item)), "read", full_key
+            work(partial(open_entry, storage, item), pricing.item_bytes(item)), "read", full_key
         )
         if opened:
             values[full_key] = opened[0]
@@ -116,7 +112,7 @@ def open_entry(storage: CacheStorage, item: Item) -> list[Any]:
     ends_us = int.from_bytes(raw[:_ENDS_BYTES], "big")
     if 0 < ends_us <= storage.clock() * 1_000_000:
         return []
-    return [unpack_typed(storage.codec, item, raw[_ENDS_BYTES:])]
+    return [content.unpack_typed(storage.codec, item, raw[_ENDS_BYTES:])]
 
 
 def put(storage: CacheStorage, values: Values) -> Op[None]:
@@ -165,8 +161,8 @@ def entry_of(storage: CacheStorage, full_key: FullKey, value: Any, ttl_seconds: 
     item_key = storage.key(full_key)
     ends = None if ttl_seconds is None else storage.clock() + ttl_seconds
     raw = (0 if ends is None else int(ends * 1_000_000)).to_bytes(_ENDS_BYTES, "big")
-    raw += pack_typed(*storage.codec.dumps(value, f"the value of node cache entry {full_key}"))
-    beside = item_bytes(items.with_expiry(item_key, None if ends is None else math.ceil(ends)))
+    raw += content.pack_typed(*storage.codec.dumps(value, f"the value of node cache entry {full_key}"))
+    beside = pricing.item_bytes(items.with_expiry(item_key, None if ends is None else math.ceil(ends)))
     sealed = storage.codec.seal(raw, item_key, items.DATA, beside=beside + len(items.DATA))
     if len(sealed) > ENTRY_BYTES_MAX:
         raise ValueError(f"it has {len(sealed)} bytes, compressed, over the limit of {ENTRY_BYTES_MAX}")
@@ -193,7 +189,7 @@ def _marked_partitions(storage: CacheStorage) -> Op[list[str]]:
 
 
 def _clear(storage: CacheStorage, pk: str) -> Op[None]:
-    query = Query(pk, prefix=ENTRIES, attributes=(PARTITION_KEY, SORT_KEY))
+    query = Query(pk, prefix=ENTRIES, attributes=(schema.PARTITION_KEY, schema.SORT_KEY))
     while not query.done:
         page = yield from storage.table.query_page(query)
         yield from storage.table.batch_write(deletes=page)
@@ -201,11 +197,11 @@ def _clear(storage: CacheStorage, pk: str) -> Op[None]:
 
 def _partition(prefix: Sequence[str], namespace: Sequence[str]) -> str:
     pk = label_path([*prefix, *namespace]) + CACHE_MARK
-    return items.checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace")
+    return items.checked_key(pk, limits.PARTITION_KEY_BYTES_MAX, "the namespace")
 
 
 def entry_key(prefix: Sequence[str], full_key: FullKey) -> Item:
     """Return the key of an entry; raise `CheckpointerInputError` if DynamoDB cannot store it."""
     namespace, name = full_key
-    sk = items.checked_key(ENTRIES + items.escape(name, "key"), SORT_KEY_BYTES_MAX, "the key")
+    sk = items.checked_key(ENTRIES + items.escape(name, "key"), limits.SORT_KEY_BYTES_MAX, "the key")
     return items.key(_partition(prefix, namespace), sk)

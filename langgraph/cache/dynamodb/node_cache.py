@@ -10,11 +10,7 @@ from langgraph.cache.base import BaseCache, FullKey, Namespace, ValueT
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack
 
-from langgraph.checkpoint.dynamodb._format.limits import (
-    CACHE_CONNECT_SECONDS,
-    CACHE_READ_SECONDS,
-    CACHE_RETRY_SECONDS,
-)
+from langgraph.checkpoint.dynamodb._format import limits
 from langgraph.checkpoint.dynamodb._operations.setup import TableOwner
 from langgraph.checkpoint.dynamodb._runtime.drivers import TransportOwner
 from langgraph.checkpoint.dynamodb._runtime.options import (
@@ -168,7 +164,7 @@ class DynamoDBCache(TableOwner, TableCache[ValueT]):
         self,
         table_name: str,
         *,
-        retry_seconds: float = CACHE_RETRY_SECONDS,
+        retry_seconds: float = limits.CACHE_RETRY_SECONDS,
         serde: SerializerProtocol | None = None,
         consistent_read: bool = False,
         prefix: Sequence[str] = (),
@@ -182,8 +178,8 @@ class DynamoDBCache(TableOwner, TableCache[ValueT]):
             options,
             serde=serde,
             retry_seconds=retry_seconds,
-            connect_seconds=CACHE_CONNECT_SECONDS,
-            read_seconds=CACHE_READ_SECONDS,
+            connect_seconds=limits.CACHE_CONNECT_SECONDS,
+            read_seconds=limits.CACHE_READ_SECONDS,
         )
         check_flag("consistent_read", consistent_read)
         check_owner_options(owner_from=None, owner_key=owner_key)

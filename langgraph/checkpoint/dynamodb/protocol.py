@@ -61,9 +61,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
-from ._format import items
+from ._format import items, limits
 from ._format.items import Item, Life
-from ._format.limits import CLAIM_SECONDS, FINDABLE_SECONDS, ORPHAN_SECONDS, UPLOAD_SECONDS_MAX
 from ._format.schema import ACTIVE_DAY, ALIVE_UNTIL, LAST_ACTIVE, OWNER, PARTITION_KEY, TTL_ATTRIBUTE
 from .errors import BrokenRuleError, CheckpointCorruptionError
 
@@ -465,7 +464,7 @@ def findable_until(kept_until: int | None) -> int | None:
 
     An erasure finds by them what is stored, and DynamoDB removes expired items days later, in any order.
     """
-    return None if kept_until is None else kept_until + FINDABLE_SECONDS
+    return None if kept_until is None else kept_until + limits.FINDABLE_SECONDS
 
 
 _LIFE = ("alive", "kept", "before", "expiry")
@@ -529,7 +528,7 @@ def end_copy(epoch: bytes, begun: Life, alive_until: int | None) -> Change:
 
 def create_pending_thread(epoch: bytes, now: float) -> Change:
     """Create the thread item, by a deletion. The put that begins the epoch gives it a life."""
-    values = {"epoch": {"B": epoch}, "expiry": _seconds(now + ORPHAN_SECONDS)}
+    values = {"epoch": {"B": epoch}, "expiry": _seconds(now + limits.ORPHAN_SECONDS)}
     return _transition("create_pending_thread", values)
 
 
@@ -597,7 +596,7 @@ def end_renewal(thread: Thread, kept_until: int, now: float) -> Change:
 
 def claim_thread(token: bytes, now: float) -> Change:
     """Claim the thread, by a deletion, if it is free or another claim has run out."""
-    values = {"claim": {"B": token}, "claimed_until": _seconds(now + CLAIM_SECONDS)}
+    values = {"claim": {"B": token}, "claimed_until": _seconds(now + limits.CLAIM_SECONDS)}
     return _transition("claim_thread", values, now=_seconds(now))
 
 
@@ -622,7 +621,7 @@ def end_epoch(token: bytes, epoch: bytes, new: bytes, now: float) -> Change:
     The same request sets the new one. Otherwise a `create_thread` that is sent again after its response was lost would
     bring the old one back.
     """
-    values = {"epoch": {"B": new}, "claimed_until": _seconds(now + CLAIM_SECONDS)}
+    values = {"epoch": {"B": new}, "claimed_until": _seconds(now + limits.CLAIM_SECONDS)}
     ended = {"BS": [epoch]}
     return _transition(
         "end_epoch", values, also="ADD #previous :ended", claim={"B": token}, old={"B": epoch}, ended=ended
@@ -762,7 +761,7 @@ def _unchanged(*names: str) -> str:
 
 def is_too_late(started_at: float, now: float) -> bool:
     """Tell whether a put has stored its segments so long ago that a deletion may soon take them for orphans."""
-    return now - started_at > UPLOAD_SECONDS_MAX
+    return now - started_at > limits.UPLOAD_SECONDS_MAX
 
 
 # Writes
@@ -862,7 +861,7 @@ def is_of_former_life(writes: Item, life: Life) -> bool:
 
 def is_orphan(item: Item, now: float) -> bool:
     """Tell whether an item was written so long ago that no put can be about to name it."""
-    return _created_at(item) < now - ORPHAN_SECONDS
+    return _created_at(item) < now - limits.ORPHAN_SECONDS
 
 
 def _created_at(item: Item) -> int:

@@ -8,8 +8,7 @@ from typing import Concatenate
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Unpack, override
 
-from ._format.codec import Codec
-from ._format.limits import CHECKPOINT_BYTES_MAX, RETRY_SECONDS
+from ._format import codec, limits
 from ._operations.setup import TableOwner
 from ._operations.thread_lock import TableHolder
 from ._runtime.options import (
@@ -87,11 +86,11 @@ class DynamoDBSaver(TableOwner, ThreadLocks, TableSaver):
         self,
         table_name: str,
         *,
-        retry_seconds: float = RETRY_SECONDS,
+        retry_seconds: float = limits.RETRY_SECONDS,
         serde: SerializerProtocol | None = None,
         ttl_seconds: int | None = None,
         share_equal_pieces: bool = True,
-        checkpoint_bytes_max: int = CHECKPOINT_BYTES_MAX,
+        checkpoint_bytes_max: int = limits.CHECKPOINT_BYTES_MAX,
         cache_bytes: int = CACHE_BYTES,
         owner_from: str | None = None,
         owner_key: bytes | None = None,
@@ -121,9 +120,9 @@ class DynamoDBSaver(TableOwner, ThreadLocks, TableSaver):
     def storage(self) -> Storage:
         """The storage for operations, with the saver's current serializer; public inside the package."""
         # LangGraph copies the saver to give it another serializer.
-        return self.storage_with(Codec, self.serde)
+        return self.storage_with(codec.Codec, self.serde)
 
-    def storage_with(self, kind: type[Codec], serde: SerializerProtocol) -> Storage:
+    def storage_with(self, kind: type[codec.Codec], serde: SerializerProtocol) -> Storage:
         """Return the storage with a codec of another kind; public inside the package."""
         return replace(self._storage, codec=self._codec(serde, kind))
 

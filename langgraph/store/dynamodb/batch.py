@@ -27,11 +27,9 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Emit, Op, Stream, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
-from . import reads
-from .json_values import checked_filter, plain
+from . import json_values, partitions, reads
 from .keys import MEMORIES, Address, address_of, path_prefix
 from .memory_items import Expected
-from .partitions import list_namespaces, partitions_under
 from .put import NewMemory, Times, put_all
 from .reads import LoadedMemory, in_microseconds, load, moment, packed_bytes
 from .resources import StoreStorage
@@ -62,7 +60,7 @@ def new_memory(
         return NewMemory(address, None, expected=expected)
     if not isinstance(given, Mapping):
         raise CheckpointerInputError(f"value of memory {op.key!r} is a {type(given).__name__}; give a dict")
-    value = plain(given, f"value of memory {op.key!r}")
+    value = json_values.plain(given, f"value of memory {op.key!r}")
     texts = [] if index is None else index.texts(value, op.index)
     return NewMemory(address, value, texts, ttl_seconds(op.ttl), expected, times)
 
@@ -128,7 +126,7 @@ def new_search(op: SearchOp, *, order: Order, after: StoredItem | None) -> Searc
     """
     check_labels(op.namespace_prefix, "namespace_prefix")
     validate_op_namespace(op)
-    wanted_filter = checked_filter(op.filter)
+    wanted_filter = json_values.checked_filter(op.filter)
     _check_counts(op)
     if order not in ORDERS:
         raise CheckpointerInputError(f"order is {order!r}; give one of {', '.join(ORDERS)}")
@@ -324,7 +322,7 @@ class Batch:
 def run_batch(storage: StoreStorage, index: Index | None, batch: Batch) -> Op[Outcome]:
     """Read the state before the batch, and then store."""
     searches = [_search(storage, index, each, batch) for each in batch.searches.values()]
-    lists = [list_namespaces(storage, each) for each in batch.lists.values()]
+    lists = [partitions.list_namespaces(storage, each) for each in batch.lists.values()]
     reading: list[Op[list[Any]]] = [
         _get(storage, list(batch.gets.values())),
         gather(searches),
@@ -375,7 +373,7 @@ _LOADED_AT_ONCE = 8
 
 def export_items(storage: StoreStorage, namespace: Sequence[str]) -> Stream[dict[str, Any]]:
     """Read every memory under a namespace, in the order of keys, page by page."""
-    for pk in (yield from partitions_under(storage, namespace)):
+    for pk in (yield from partitions.partitions_under(storage, namespace)):
         query = Query(pk, prefix=path_prefix(MEMORIES, namespace), consistent=storage.consistent_read)
         while not query.done:
             page = yield from storage.table.query_page(query)

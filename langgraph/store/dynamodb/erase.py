@@ -22,13 +22,10 @@ from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
 
-from . import keys, memory_items
-from .memory_items import TOMBSTONE_SECONDS
+from . import keys, memory_items, reads, similarity
 from .partitions import partitions_under, unregister
 from .put import NewMemory, put
-from .reads import belongings
 from .resources import LEFTOVER_SECONDS, StoreStorage
-from .similarity import remove
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +93,7 @@ def _remove(storage: StoreStorage, item: Item) -> Op[bool]:
         # Otherwise it would keep everything behind it from being erased. Its segments and vectors go as leftovers.
         logger.warning("An erasure deletes a damaged memory: %s", error)
         yield from storage.table.batch_write(deletes=[items.key_of(item)])
-        yield from _bury(storage, item, TOMBSTONE_SECONDS)
+        yield from _bury(storage, item, memory_items.TOMBSTONE_SECONDS)
         return True
 
 
@@ -106,14 +103,14 @@ def _remove_intact(storage: StoreStorage, item: Item) -> Op[bool]:
     is_tombstone = items.SHOWN_UNTIL in item
     if is_tombstone and (items.expires_at(item) or 0) > now:
         return False
-    if memory_items.changed_us(item) <= (now - TOMBSTONE_SECONDS) * 1_000_000:
+    if memory_items.changed_us(item) <= (now - memory_items.TOMBSTONE_SECONDS) * 1_000_000:
         change = memory_items.remove_revision(memory_items.revision_of(item))
         if (yield from storage.table.try_delete(items.key_of(item), change)) is None:
-            yield from remove(storage, (yield from belongings(storage, item)))
+            yield from similarity.remove(storage, (yield from reads.belongings(storage, item)))
             return is_live
     if not is_tombstone:
         # The put of so new a memory may be sent twice, and arrive again: a tombstone keeps it out.
-        yield from _bury(storage, item, TOMBSTONE_SECONDS)
+        yield from _bury(storage, item, memory_items.TOMBSTONE_SECONDS)
     return is_live
 
 
@@ -130,7 +127,7 @@ def _remove_expired(storage: StoreStorage, item: Item) -> Op[bool]:
     change = memory_items.remove_expired(memory_items.revision_of(item), now)
     if (yield from storage.table.try_delete(items.key_of(item), change)) is not None:
         return False
-    yield from remove(storage, (yield from belongings(storage, item)))
+    yield from similarity.remove(storage, (yield from reads.belongings(storage, item)))
     return memory_items.VALUE in item
 
 
@@ -200,4 +197,4 @@ def _remove_leftovers(storage: StoreStorage, left: Sequence[_Leftover], *, is_er
     gone = left if is_erasure else [each for each in left if each.created_at <= old_at]
     young = {items.sort_key(each.memory_key): each.memory_key for each in gone if each.created_at > old_at}
     yield from gather([_bury(storage, each, LEFTOVER_SECONDS) for each in young.values()])
-    yield from remove(storage, [each.key for each in gone])
+    yield from similarity.remove(storage, [each.key for each in gone])

@@ -16,15 +16,8 @@ thread is one of a memory, nor the beginning of one.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format import items, labels, limits
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.labels import (
-    MEMORIES_MARK,
-    REGISTER_MARK,
-    memory_path,
-    parse_memory_labels,
-)
-from langgraph.checkpoint.dynamodb._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 
 MEMORIES = "M#"
 VECTORS = "V#"
@@ -51,7 +44,7 @@ class Address:
 def address_of(namespace: Sequence[str], name: str) -> Address:
     """Return the address of a memory; raise `CheckpointerInputError` if DynamoDB cannot store its key."""
     sk = f"{path_prefix(MEMORIES, namespace)}#{items.escape(name, 'key')}"
-    items.checked_key(sk, SORT_KEY_BYTES_MAX, "the namespace's labels with the key")
+    items.checked_key(sk, limits.SORT_KEY_BYTES_MAX, "the namespace's labels with the key")
     return Address(tuple(namespace), name, partition_of(namespace), sk)
 
 
@@ -59,23 +52,25 @@ def parse_address(item: Item) -> Address:
     """Return the address of a memory that was read."""
     pk, sk = items.partition_key(item), items.sort_key(item)
     path, separator, name = sk.removeprefix(MEMORIES).partition("#")
-    if not (pk.endswith(MEMORIES_MARK) and sk.startswith(MEMORIES) and separator):
+    if not (pk.endswith(labels.MEMORIES_MARK) and sk.startswith(MEMORIES) and separator):
         raise items.damaged(item, "its key is not one that this package writes")
-    return Address(parse_memory_labels(pk.removesuffix(MEMORIES_MARK) + path), items.unescape(name), pk, sk)
+    return Address(
+        labels.parse_memory_labels(pk.removesuffix(labels.MEMORIES_MARK) + path), items.unescape(name), pk, sk
+    )
 
 
 def partition_of(namespace: Sequence[str]) -> str:
     """Return the partition key of a namespace's memories."""
     # The register has the second label in a sort key, which may be shorter.
-    entry_sk = ENTRIES + memory_path(namespace[1:PARTITION_LABELS])
-    items.checked_key(entry_sk, SORT_KEY_BYTES_MAX, "the namespace's second label")
-    pk = memory_path(namespace[:PARTITION_LABELS]) + MEMORIES_MARK
-    return items.checked_key(pk, PARTITION_KEY_BYTES_MAX, "the namespace's first two labels")
+    entry_sk = ENTRIES + labels.memory_path(namespace[1:PARTITION_LABELS])
+    items.checked_key(entry_sk, limits.SORT_KEY_BYTES_MAX, "the namespace's second label")
+    pk = labels.memory_path(namespace[:PARTITION_LABELS]) + labels.MEMORIES_MARK
+    return items.checked_key(pk, limits.PARTITION_KEY_BYTES_MAX, "the namespace's first two labels")
 
 
 def path_prefix(kind: str, namespace: Sequence[str]) -> str:
     """Return the prefix of the sort keys of one kind under a namespace, in its partition."""
-    return kind + memory_path(namespace[PARTITION_LABELS:])
+    return kind + labels.memory_path(namespace[PARTITION_LABELS:])
 
 
 def after(prefix: str) -> str:
@@ -107,7 +102,7 @@ def vector_sk(address: Address, revision: str, number: int) -> str:
     """Return the sort key of one vector of a memory's value."""
     sk = f"{vectors_prefix(address)}{revision}#{number}"
     return items.checked_key(
-        sk, SORT_KEY_BYTES_MAX, "the namespace's labels with the key of a memory with vectors"
+        sk, limits.SORT_KEY_BYTES_MAX, "the namespace's labels with the key of a memory with vectors"
     )
 
 
@@ -136,7 +131,7 @@ def is_vector_under(item: Item, namespace: Sequence[str]) -> bool:
     """Tell whether a vector belongs to a memory under a namespace."""
     pk = items.partition_key(item)
     if len(namespace) < PARTITION_LABELS:
-        return pk.startswith(memory_path(namespace))
+        return pk.startswith(labels.memory_path(namespace))
     return pk == partition_of(namespace) and items.sort_key(item).startswith(path_prefix(VECTORS, namespace))
 
 
@@ -146,19 +141,21 @@ def is_vector_under(item: Item, namespace: Sequence[str]) -> bool:
 def register_of(label: str) -> str:
     """Return the partition key of the entries of all partitions with a first label."""
     return items.checked_key(
-        memory_path([label]) + REGISTER_MARK, PARTITION_KEY_BYTES_MAX, "the namespace's first label"
+        labels.memory_path([label]) + labels.REGISTER_MARK,
+        limits.PARTITION_KEY_BYTES_MAX,
+        "the namespace's first label",
     )
 
 
 def entry_key(pk: str) -> Item:
     """Return the key of a partition's entry in the register."""
-    first, _, second = pk.removesuffix(MEMORIES_MARK).partition("/")
-    return items.key(f"{first}/{REGISTER_MARK}", ENTRIES + second)
+    first, _, second = pk.removesuffix(labels.MEMORIES_MARK).partition("/")
+    return items.key(f"{first}/{labels.REGISTER_MARK}", ENTRIES + second)
 
 
 def entry_partition(item: Item) -> str:
     """Return the partition key that an entry of the register names."""
     pk, sk = items.partition_key(item), items.sort_key(item)
-    if not (pk.endswith(REGISTER_MARK) and sk.startswith(ENTRIES)):
+    if not (pk.endswith(labels.REGISTER_MARK) and sk.startswith(ENTRIES)):
         raise items.damaged(item, "its key is not one that this package writes")
-    return pk.removesuffix(REGISTER_MARK) + sk.removeprefix(ENTRIES) + MEMORIES_MARK
+    return pk.removesuffix(labels.REGISTER_MARK) + sk.removeprefix(ENTRIES) + labels.MEMORIES_MARK

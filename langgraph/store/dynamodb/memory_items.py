@@ -20,19 +20,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb import errors, protocol
+from langgraph.checkpoint.dynamodb._format import content, items, limits, schema
 from langgraph.checkpoint.dynamodb._format.codec import Codec, UnreadableError
-from langgraph.checkpoint.dynamodb._format.content import pack_typed, unpack_object
 from langgraph.checkpoint.dynamodb._format.items import Item, Part
-from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb.errors import CheckpointSerializationError
-from langgraph.checkpoint.dynamodb.protocol import Change
 
 VERSION = 1
 VALUE = "value"
 # What a search of keys needs to tell whether a memory is there.
-LIVE_ATTRIBUTES = (TTL_ATTRIBUTE, items.SHOWN_UNTIL)
+LIVE_ATTRIBUTES = (schema.TTL_ATTRIBUTE, items.SHOWN_UNTIL)
 # For how many ttls segments and vectors are stored, so that they have to be extended once in a ttl, not each time.
 PART_LIFETIMES = 3
 REVISION = "revision"
@@ -42,7 +38,7 @@ LEAVING = "leaving"
 # A segment says whose it is, as a vector does in its key: the key of the memory, and the revision of the value.
 PART_OF = "part_of"
 # How long a tombstone is kept: longer than any request is under way.
-TOMBSTONE_SECONDS = ORPHAN_SECONDS
+TOMBSTONE_SECONDS = limits.ORPHAN_SECONDS
 
 # What Python can show as a time.
 _TIME_MIN_US, _TIME_MAX_US = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -54,7 +50,7 @@ _NAMES = {
     "#created": "created_us",
     "#updated": "updated_us",
     "#ttl": items.TTL_SECONDS,
-    "#expiry": TTL_ATTRIBUTE,
+    "#expiry": schema.TTL_ATTRIBUTE,
     "#ends": items.SHOWN_UNTIL,
     "#parts": "parts_until",
     "#vectors": "vectors",
@@ -103,7 +99,7 @@ def parse_memory(item: Item, now: float) -> StoredMemory | None:
         _shown_time(item, "created_us"),
         _shown_time(item, "updated_us"),
         items.number(item, items.TTL_SECONDS),
-        items.number(item, TTL_ATTRIBUTE),
+        items.number(item, schema.TTL_ATTRIBUTE),
         items.number(item, "parts_until"),
         vectors_of(item),
         part,
@@ -155,16 +151,16 @@ def pack_value(codec: Codec, value: Mapping[str, Any], name: str) -> bytes:
         try:
             codec.loads(kind, data, items.key("", ""), plain=True)
         except UnreadableError as error:
-            raise CheckpointSerializationError(
+            raise errors.CheckpointSerializationError(
                 f"{name} has a number of more than 64 bits, which only pickle can hold, and the store reads no pickle;"
                 " nothing of the call was stored. Give the number as text"
             ) from error
-    return pack_typed(kind, data)
+    return content.pack_typed(kind, data)
 
 
 def unpack_value(codec: Codec, item: Item, raw: bytes) -> dict[str, Any]:
     """Deserialize the value of a memory. It is plain data, so LangGraph's serializer makes nothing else."""
-    return unpack_object(codec, item, raw, plain=True)
+    return content.unpack_object(codec, item, raw, plain=True)
 
 
 def _shown_time(item: Item, name: str) -> int:
@@ -212,7 +208,7 @@ def put_value(
     created_us: int | None,
     seen: Item,
     expected: Expected | None,
-) -> Change:
+) -> protocol.Change:
     """Store a value.
 
     Args:
@@ -256,7 +252,7 @@ def put_value(
 
 def bury(
     revision: str, now_us: int, kept_seconds: int, *, now: float, seen: Item, expected: Expected | None
-) -> Change:
+) -> protocol.Change:
     """Replace a memory by a tombstone, which DynamoDB removes later."""
     values: dict[str, Any] = {
         ":revision": {"S": revision},
@@ -312,7 +308,7 @@ def _replaceable(
     return f"{_LATER} AND {_LIVE}{unburied}", False
 
 
-def refresh(memory: StoredMemory, expires_at: int, parts_until: int | None, now: float) -> Change:
+def refresh(memory: StoredMemory, expires_at: int, parts_until: int | None, now: float) -> protocol.Change:
     """Renew the expiry of a memory that still has the value that was read, and has not expired."""
     values: dict[str, Any] = {
         ":expected": {"S": memory.revision},
@@ -326,24 +322,24 @@ def refresh(memory: StoredMemory, expires_at: int, parts_until: int | None, now:
     return _change(expression, "#revision = :expected AND #expiry > :seconds AND #expiry < :expiry", values)
 
 
-def remove_revision(revision: str) -> Change:
+def remove_revision(revision: str) -> protocol.Change:
     """Delete a memory's item, or a tombstone, if it still has a revision."""
     return _change("", "#revision = :expected", {":expected": {"S": revision}})
 
 
-def remove_expired(revision: str, now: float) -> Change:
+def remove_expired(revision: str, now: float) -> protocol.Change:
     """Delete the item of a memory that has expired, unless a read has renewed it meanwhile."""
     values = {":expected": {"S": revision}, ":seconds": _number(int(now))}
     return _change("", "#revision = :expected AND #expiry <= :seconds", values)
 
 
-def leave(mark: bytes, until: int) -> Change:
+def leave(mark: bytes, until: int) -> protocol.Change:
     """Mark a partition's entry that was written by then as about to be removed."""
     values = {":mark": {"B": mark}, ":until": _number(until)}
     return _change("SET #leaving = :mark", "#registered <= :until", values)
 
 
-def unregister(mark: bytes) -> Change:
+def unregister(mark: bytes) -> protocol.Change:
     """Delete a partition's entry, unless the partition was registered again since it was marked."""
     return _change("", "#leaving = :mark", {":mark": {"B": mark}})
 
@@ -352,6 +348,6 @@ def _number(value: int) -> dict[str, str]:
     return {"N": str(value)}
 
 
-def _change(expression: str, condition: str, values: Mapping[str, Any]) -> Change:
+def _change(expression: str, condition: str, values: Mapping[str, Any]) -> protocol.Change:
     names = {each: _NAMES[each] for each in _PLACEHOLDER.findall(f"{expression} {condition}")}
-    return Change(expression, condition, names, values)
+    return protocol.Change(expression, condition, names, values)

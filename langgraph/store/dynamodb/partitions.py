@@ -13,19 +13,15 @@ from typing import TypeAlias
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format import items, limits, pricing, schema
 from langgraph.checkpoint.dynamodb._format.items import Item, is_expired
 from langgraph.checkpoint.dynamodb._format.labels import REGISTER_MARK, partition_labels
-from langgraph.checkpoint.dynamodb._format.limits import PAGE_ITEMS_FIRST
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._operations.listed_partitions import ensure_listed, listed
 from langgraph.checkpoint.dynamodb._runtime.requests import Query, grouped
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError, SearchLimitError
 
 from . import keys, memory_items
-from .keys import MEMORIES, parse_address, path_prefix
 from .resources import StoreStorage
 
 Namespace: TypeAlias = tuple[str, ...]
@@ -61,7 +57,7 @@ def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list
         keys.register_of(namespace[0]),
         prefix=keys.ENTRIES,
         consistent=storage.consistent_read,
-        attributes=(PARTITION_KEY, SORT_KEY),
+        attributes=(schema.PARTITION_KEY, schema.SORT_KEY),
     )
     found = set[str]()
     while not query.done:
@@ -75,7 +71,7 @@ def partitions_under(storage: StoreStorage, namespace: Sequence[str]) -> Op[list
 def stay_registered(storage: StoreStorage, pk: str) -> Op[None]:
     """Register a partition again, in which a memory was stored, if an erasure has removed its entry or is about to."""
     key = keys.entry_key(pk)
-    entry = yield from storage.table.get(key[PARTITION_KEY]["S"], key[SORT_KEY]["S"])
+    entry = yield from storage.table.get(key[schema.PARTITION_KEY]["S"], key[schema.SORT_KEY]["S"])
     if entry is None or memory_items.LEAVING in entry:
         storage.registered.pop(pk, None)
         yield from register(storage, [pk])
@@ -103,8 +99,8 @@ def unregister(storage: StoreStorage, pk: str, until: float) -> Op[None]:
 def _is_empty(storage: StoreStorage, pk: str) -> Op[bool]:
     query = Query(
         pk,
-        first_page=PAGE_ITEMS_FIRST,
-        attributes=(PARTITION_KEY, SORT_KEY, *memory_items.LIVE_ATTRIBUTES),
+        first_page=limits.PAGE_ITEMS_FIRST,
+        attributes=(schema.PARTITION_KEY, schema.SORT_KEY, *memory_items.LIVE_ATTRIBUTES),
     )
     while not query.done:
         page = yield from storage.table.query_page(query)
@@ -148,7 +144,7 @@ class BoundedReader:
             SearchLimitError: They have too many bytes.
         """
         self.storage.on_read(_ITEM_BYTES * len(read))
-        self.take(sum(map(item_bytes, read)))
+        self.take(sum(map(pricing.item_bytes, read)))
 
     def read_all(self, kind: str) -> Op[list[Item]]:
         """Read all items of one kind."""
@@ -240,7 +236,7 @@ def _namespaces_under(
 ) -> Op[tuple[list[Namespace], Namespace | None]]:
     partitions = yield from partitions_under(storage, prefix)
     start = None if after is None else (keys.partition_of(after), _behind(after))
-    ranges = keys.ranges_from(partitions, path_prefix(MEMORIES, prefix), start)
+    ranges = keys.ranges_from(partitions, keys.path_prefix(keys.MEMORIES, prefix), start)
     found: list[Namespace] = []
     last: str | None = None
     for group in grouped(ranges, count_max=_AT_ONCE):
@@ -257,7 +253,7 @@ def _namespaces_under(
 
 def count_memories(storage: StoreStorage, namespace: Sequence[str]) -> Op[int]:
     """Count the memories under a namespace, damaged ones too. This needs no key: no value is opened."""
-    prefix, count = path_prefix(MEMORIES, namespace), 0
+    prefix, count = keys.path_prefix(keys.MEMORIES, namespace), 0
     for pk in (yield from partitions_under(storage, namespace)):
         query = _keys(storage, pk, (prefix, keys.after(prefix)), first_page=None)
         while not query.done:
@@ -287,7 +283,7 @@ def _in_partition(
         page = yield from storage.table.query_page(query)
         live = [each for each in page if not is_expired(each, storage.clock())]
         if live:
-            namespace = parse_address(live[0]).namespace
+            namespace = keys.parse_address(live[0]).namespace
             found.append(namespace)
             if is_over(namespace):
                 return found, False
@@ -300,7 +296,7 @@ def _behind(namespace: Namespace) -> str:
 
     A `#` follows a namespace's own labels, and sorts before every label of those below it.
     """
-    return keys.after(f"{path_prefix(MEMORIES, namespace)}#")
+    return keys.after(f"{keys.path_prefix(keys.MEMORIES, namespace)}#")
 
 
 def _keys(storage: StoreStorage, pk: str, between: tuple[str, str], first_page: int | None = 1) -> Query:
@@ -309,5 +305,5 @@ def _keys(storage: StoreStorage, pk: str, between: tuple[str, str], first_page: 
         between=between,
         consistent=storage.consistent_read,
         first_page=first_page,
-        attributes=(PARTITION_KEY, SORT_KEY, *memory_items.LIVE_ATTRIBUTES),
+        attributes=(schema.PARTITION_KEY, schema.SORT_KEY, *memory_items.LIVE_ATTRIBUTES),
     )

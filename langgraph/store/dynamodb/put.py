@@ -12,24 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.codec import rough_bytes
+from langgraph.checkpoint.dynamodb._format import codec, items, limits, pricing
 from langgraph.checkpoint.dynamodb._format.items import Item, Partition
-from langgraph.checkpoint.dynamodb._format.limits import UPLOAD_SECONDS_MAX
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._operations.compose import ItemBuilder
 from langgraph.checkpoint.dynamodb._runtime.requests import conflicting_item
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, gather, work
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError, ThreadBusyError
 from langgraph.checkpoint.dynamodb.protocol import Change
 
-from . import memory_items
+from . import memory_items, partitions, reads, similarity
 from .keys import Address, part_of, vector_sk
 from .memory_items import ComposedMemory, Expected, pack_value
-from .partitions import register, stay_registered
-from .reads import belongings, parts_of
 from .resources import INLINE_VALUE_BYTES_MAX, VALUE_BYTES_MAX, StoreStorage
-from .similarity import NewVector, keep, remove
 
 # The bytes that a memory has beside its key and value: version, times, revision and the one before, without a ttl.
 _PLAIN_BYTES = 94
@@ -58,7 +52,7 @@ class NewMemory:
     times: Times | None = None
     kept_seconds: int | None = None
     """For how long to leave a new tombstone, even where nothing lives, so that no put that is under way commits."""
-    vectors: Sequence[NewVector] = ()
+    vectors: Sequence[similarity.NewVector] = ()
     """The vectors of its texts, once these are embedded."""
     token: str = ""
     """With what the revision begins that the value gets, so that a call that is repeated elsewhere is known again."""
@@ -81,7 +75,7 @@ def put_all(
         guard: Wraps the operation for each memory. It may return an error instead of raising it.
     """
     packed = yield from gather([_packed(storage, each) for each in new])
-    yield from register(storage, [each.address.pk for each in new if each.value is not None])
+    yield from partitions.register(storage, [each.address.pk for each in new if each.value is not None])
     puts = [guard(put(storage, each, raw)) for each, raw in zip(new, packed, strict=True)]
     with storage.listings.changing([each.address.namespace for each in new]):
         outcomes = yield from gather(puts)
@@ -90,7 +84,7 @@ def put_all(
         for position, (each, outcome) in enumerate(zip(new, outcomes, strict=True))
         if each.value is not None and isinstance(outcome, str)
     }
-    registered = yield from gather([guard(stay_registered(storage, pk)) for pk in stored])
+    registered = yield from gather([guard(partitions.stay_registered(storage, pk)) for pk in stored])
     for position, outcome in zip(stored.values(), registered, strict=True):
         # One put that is repeated is enough to look again.
         if outcome is not None:
@@ -102,7 +96,7 @@ def _packed(storage: StoreStorage, new: NewMemory) -> Op[bytes | None]:
     if new.value is None:
         return None
     name = f"value of memory {new.address.key!r}"
-    raw = yield from work(partial(pack_value, storage.codec, new.value, name), rough_bytes(new.value))
+    raw = yield from work(partial(pack_value, storage.codec, new.value, name), codec.rough_bytes(new.value))
     if len(raw) > VALUE_BYTES_MAX:
         msg = f"{name} has {len(raw)} bytes, serialized, over the limit of {VALUE_BYTES_MAX}; split it"
         raise CheckpointerInputError(msg)
@@ -128,7 +122,7 @@ def put(storage: StoreStorage, new: NewMemory, packed: bytes | None = None) -> O
     unused: list[Item] = []
     for delay in _delays(storage, new.address):
         upload = yield from _upload(storage, new, packed)
-        if storage.clock() - upload.began_at > UPLOAD_SECONDS_MAX:
+        if storage.clock() - upload.began_at > limits.UPLOAD_SECONDS_MAX:
             # A sweep may take them for leftovers by the time of the commit.
             unused += upload.parts
             continue
@@ -137,11 +131,11 @@ def put(storage: StoreStorage, new: NewMemory, packed: bytes | None = None) -> O
         old: Item = {}
         conflict = yield from conflicting_item(_commit(storage, new.address, change, old, delay))
         if conflict is None:
-            yield from remove(storage, [*(yield from belongings(storage, old)), *unused])
+            yield from similarity.remove(storage, [*(yield from reads.belongings(storage, old)), *unused])
             return upload.revision
         if conflict and memory_items.revision_of(conflict) == upload.revision:
             # The response to an earlier attempt was lost, and the old item with it.
-            yield from remove(storage, [*(yield from parts_of(storage, conflict)), *unused])
+            yield from similarity.remove(storage, [*(yield from reads.parts_of(storage, conflict)), *unused])
             return upload.revision
         unused += upload.parts
         is_over, revision = yield from _met(storage, new, upload.revision, conflict, unused)
@@ -173,12 +167,12 @@ def _met(
     """Tell whether a put is over whose condition failed on an item, empty if there is none, and its result."""
     if found and new.token and memory_items.revision_of(found).startswith(new.token):
         # An earlier call, or an attempt that came late, has stored this very value. What belongs to it stays.
-        own = yield from belongings(storage, found)
-        yield from remove(storage, [each for each in unused if items.key_of(each) not in own])
+        own = yield from reads.belongings(storage, found)
+        yield from similarity.remove(storage, [each for each in unused if items.key_of(each) not in own])
         return True, memory_items.revision_of(found)
     live = found if found and not items.is_expired(found, storage.clock()) else None
     if not _may_replace(new, live):
-        yield from remove(storage, unused)
+        yield from similarity.remove(storage, unused)
         return True, None
     return new.value is None and live is None and new.kept_seconds is None, revision
 
@@ -246,7 +240,7 @@ def _upload(storage: StoreStorage, new: NewMemory, packed: bytes | None) -> Op[U
     upload: Upload = yield from work(composing, len(packed))
     yield from storage.table.batch_write(puts=upload.parts)
     own = upload.parts[len(upload.parts) - len(new.vectors) :]
-    yield from keep(storage, new.address, own, new.vectors)
+    yield from similarity.keep(storage, new.address, own, new.vectors)
     return upload
 
 
@@ -255,7 +249,7 @@ def _compose(storage: StoreStorage, new: NewMemory, packed: bytes, revision: str
     address, times = new.address, new.times
     belongs = {memory_items.PART_OF: {"S": part_of(address, revision)}}
     builder = ItemBuilder(storage, Partition("", "", address.pk), address.item_key, None, belongs)
-    beside = item_bytes(address.item_key) + _PLAIN_BYTES
+    beside = pricing.item_bytes(address.item_key) + _PLAIN_BYTES
     part = builder.part(memory_items.VALUE, packed, INLINE_VALUE_BYTES_MAX, beside=beside)
     parts = [*builder.segments.values(), *_vectors(storage, new, revision)]
     expires_at = memory_items.expiry(new.ttl_seconds, now) if new.ttl_seconds else None

@@ -9,12 +9,9 @@ from typing import Any, SupportsIndex, TypeVar, cast, overload
 from langgraph.store.base import Item as StoredItem
 from langgraph.store.base import SearchItem
 
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format import content, items, limits, schema
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import part_content
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
 from langgraph.checkpoint.dynamodb._format.segments import reach
 from langgraph.checkpoint.dynamodb._operations.reads import LoadedSegments
 from langgraph.checkpoint.dynamodb._operations.thread_item import extend
@@ -157,7 +154,7 @@ def load(storage: StoreStorage, found: Iterable[Item]) -> Op[list[LoadedMemory |
 
 def _load(storage: StoreStorage, item: Item) -> Op[LoadedMemory | None]:
     missing: str | None = None
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         memory = memory_items.parse_memory(item, storage.clock())
         if memory is None:
             return None
@@ -167,7 +164,7 @@ def _load(storage: StoreStorage, item: Item) -> Op[LoadedMemory | None]:
         if not (yield from loaded.read(storage, memory.part.own, by_keys=True)):
             size = sum(map(len, loaded.contents.values()))
             opened = partial(
-                part_content, storage.codec, item, memory_items.VALUE, memory.part, loaded.contents
+                content.part_content, storage.codec, item, memory_items.VALUE, memory.part, loaded.contents
             )
             packed = yield from work(opened, size)
             return LoadedMemory(parse_address(item), memory, storage.codec, packed, size)
@@ -211,7 +208,7 @@ def parts_of(storage: StoreStorage, item: Item) -> Op[list[Item]]:
     if revision is None:
         return []
     prefixes = (items.SEGMENTS, f"{vectors_prefix(address)}{revision}#")
-    attributes = (PARTITION_KEY, SORT_KEY, memory_items.PART_OF)
+    attributes = (schema.PARTITION_KEY, schema.SORT_KEY, memory_items.PART_OF)
     kinds = [Query(address.pk, prefix=each, attributes=attributes) for each in prefixes]
     segments, vectors = yield from gather([storage.table.query_all(each) for each in kinds])
     wanted = part_of(address, revision)

@@ -16,15 +16,13 @@ from typing import Any, Literal, TypeAlias
 
 from langgraph.store.base import Item as StoredItem
 
+from langgraph.checkpoint.dynamodb._format import limits, pricing
 from langgraph.checkpoint.dynamodb._format.items import Item, key, partition_key, sort_key
-from langgraph.checkpoint.dynamodb._format.limits import BATCH_GET_ITEMS_MAX, PAGE_ITEMS_FIRST
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 
-from . import keys
-from .json_values import matches
+from . import json_values, keys
 from .keys import Address
 from .memory_items import StoredMemory, parse_memory
 from .partitions import BoundedReader, partitions_under
@@ -38,7 +36,7 @@ _Found: TypeAlias = tuple[LoadedMemory, float]
 # Where there is a filter, values are opened in groups until enough match. Otherwise no more at once than one request
 # reads.
 _GROUP = 64
-_GROUP_MAX = BATCH_GET_ITEMS_MAX
+_GROUP_MAX = limits.BATCH_GET_ITEMS_MAX
 # By similarity, so many groups are read by their keys. If they do not suffice, matches are rare, and a query reads all
 # for less.
 _GROUPS_BY_KEY = 2
@@ -184,7 +182,7 @@ class SearchListing(ABC):
             return loaded
 
         def matching() -> list[LoadedMemory]:
-            return [each for each in loaded if matches(each.value(), wanted)]
+            return [each for each in loaded if json_values.matches(each.value(), wanted)]
 
         return (yield from work(matching, packed_bytes(loaded)))
 
@@ -213,7 +211,7 @@ class _ByKey(SearchListing):
                 pk,
                 between=between,
                 consistent=self._storage.consistent_read,
-                first_page=max(PAGE_ITEMS_FIRST, count + 1),
+                first_page=max(limits.PAGE_ITEMS_FIRST, count + 1),
             )
             while not query.done and len(found) < count:
                 page = yield from self._storage.table.query_page(query)
@@ -296,7 +294,7 @@ class _ByScore(SearchListing):
         found = yield from self._storage.table.batch_get(wanted, consistent=self._storage.consistent_read)
         self._reader.take_items(found)
         self._groups, self._opened = self._groups + 1, self._opened + len(places)
-        self._group_bytes += sum(map(item_bytes, found))
+        self._group_bytes += sum(map(pricing.item_bytes, found))
         return found
 
     def _score_rest(self, candidates: Candidates, count: int) -> Op[None]:
@@ -339,7 +337,7 @@ class _ByScore(SearchListing):
 def _kept_bytes(unopened: Iterable[StoredMemory], opened: Sequence[Scored]) -> int:
     """Return how much memory items and serialized values take, about."""
     memories = (*unopened, *(loaded.memory for loaded, _ in opened))
-    items = sum(_MEMORY_BYTES + item_bytes(each.item) for each in memories)
+    items = sum(_MEMORY_BYTES + pricing.item_bytes(each.item) for each in memories)
     return items + packed_bytes(loaded for loaded, _ in opened)
 
 

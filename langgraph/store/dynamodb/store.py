@@ -37,6 +37,7 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op as Operation
 from langgraph.checkpoint.dynamodb._runtime.steps import Stream
 from langgraph.checkpoint.dynamodb.errors import CheckpointerInputError
 
+from . import memory_items, similarity
 from .batch import (
     IMPORTED_AT_ONCE,
     Batch,
@@ -50,11 +51,9 @@ from .batch import (
     ttl_seconds,
 )
 from .erase import remove_under
-from .memory_items import Expected
 from .reads import FoundItem, FoundItems, MemoryItem
 from .resources import LISTINGS_BYTES_MAX, Listings, StoreStorage
 from .search import Order
-from .similarity import Embedder, Index, StoreIndexConfig
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -69,7 +68,7 @@ class TableStore(TransportOwner, BaseStore, ABC):
 
     supports_ttl = True
 
-    def __init__(self, index: Embedder | None, ttl: TTLConfig | None) -> None:
+    def __init__(self, index: similarity.Embedder | None, ttl: TTLConfig | None) -> None:
         """Check what both kinds of stores are configured with."""
         super().__init__()
         self.ttl_config = _checked_ttl(ttl)
@@ -524,7 +523,7 @@ class TableStore(TransportOwner, BaseStore, ABC):
             raise CheckpointerInputError(msg)
         if value is None and revision is None:
             raise CheckpointerInputError("value=None deletes; pass as revision= the revision that you read")
-        new = new_memory(op, self._embedder, expected=Expected(revision))
+        new = new_memory(op, self._embedder, expected=memory_items.Expected(revision))
         if value is not None:
             check_root_label(namespace)
         batch = Batch(self._embedder, [])
@@ -593,7 +592,7 @@ class DynamoDBStore(TableOwner, TableStore):
         table_name: str,
         *,
         retry_seconds: float = RETRY_SECONDS,
-        index: StoreIndexConfig | None = None,
+        index: similarity.StoreIndexConfig | None = None,
         ttl: TTLConfig | None = None,
         serde: SerializerProtocol | None = None,
         consistent_read: bool = True,
@@ -612,7 +611,7 @@ class DynamoDBStore(TableOwner, TableStore):
             search_bytes_max=search_bytes_max,
             listings=Listings(LISTINGS_BYTES_MAX),
         )
-        self._index = None if index is None else Index(index, is_encrypted=codec.encrypts)
+        self._index = None if index is None else similarity.Index(index, is_encrypted=codec.encrypts)
         super().__init__(self._index, ttl)
         self._connect(connection, "store.")
         self.storage = storage if self._index is None else replace(storage, engine=self._index.engine)

@@ -12,10 +12,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from langgraph.checkpoint.dynamodb._format import limits, pricing
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import DATA, Item, binary, damaged, partition_key
-from langgraph.checkpoint.dynamodb._format.limits import ATTEMPTS_MAX
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
 from langgraph.checkpoint.dynamodb._runtime.requests import Query
 from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 
@@ -49,7 +48,7 @@ class ExactVectors:
         del needed
         found = yield from reader.read_all(VECTORS)
         compared = partial(self._scores, reader.storage.codec, found, query)
-        scores = yield from work(compared, sum(map(item_bytes, found)))
+        scores = yield from work(compared, sum(map(pricing.item_bytes, found)))
         scored = [
             ((partition_key(item), sk), revision, score)
             for (sk, revision), item, score in zip(map(parse_vector, found), found, scores, strict=True)
@@ -60,7 +59,7 @@ class ExactVectors:
         """Score a memory that was stored since the vectors were read."""
         found: LoadedMemory | None = loaded
         missing: str | None = None
-        for _ in range(ATTEMPTS_MAX):
+        for _ in range(limits.ATTEMPTS_MAX):
             if found is None or found.memory.revision == missing or not found.memory.vectors:
                 break
             prefix = f"{vectors_prefix(found.address)}{found.memory.revision}#"

@@ -16,8 +16,7 @@ from hashlib import blake2b, sha256
 from typing import NamedTuple, TypeAlias
 
 from ..errors import CheckpointCorruptionError
-from . import limits
-from .items import SEGMENT_ID_BYTES, segment_sk, unpack_ids
+from . import items, limits
 
 # A cut may follow one of these bytes. They are few enough to make the test below cheap, and spread so that every usual
 # encoding (text in any alphabet, digits, base64, binary) has some. A run of them is one candidate.
@@ -256,14 +255,14 @@ def _steps(count: int) -> list[int]:
 
 def new_id(rng: random.Random, *, index: bool = False) -> bytes:
     """Make an id that is never used again: 63 random bits, and one bit that marks index segments."""
-    data = bytearray(rng.randbytes(SEGMENT_ID_BYTES))
+    data = bytearray(rng.randbytes(items.SEGMENT_ID_BYTES))
     data[0] = data[0] & 0xFE | index
     return bytes(data)
 
 
 def derived_id(seed: bytes, segment_id: bytes) -> bytes:
     """Derive the id of a segment's copy: as good as random, the same for the same seed, and different for others."""
-    data = bytearray(blake2b(segment_id, key=seed, digest_size=SEGMENT_ID_BYTES).digest())
+    data = bytearray(blake2b(segment_id, key=seed, digest_size=items.SEGMENT_ID_BYTES).digest())
     data[0] = data[0] & 0xFE | is_index(segment_id)
     return bytes(data)
 
@@ -340,9 +339,10 @@ def _indexed(segment_id: bytes, contents: Mapping[bytes, bytes]) -> tuple[bytes,
     data = contents[segment_id]
     if not data or len(data) % len(segment_id):
         raise _damaged_index(segment_id, "its content is not a list of ids")
-    return unpack_ids(data)
+    return items.unpack_ids(data)
 
 
 def _damaged_index(segment_id: bytes, why: str) -> CheckpointCorruptionError:
-    msg = f"segment SK={segment_sk(segment_id)!r} is damaged: {why}; restore it from a backup or point-in-time recovery"
+    sk = items.segment_sk(segment_id)
+    msg = f"segment SK={sk!r} is damaged: {why}; restore it from a backup or point-in-time recovery"
     return CheckpointCorruptionError(msg)

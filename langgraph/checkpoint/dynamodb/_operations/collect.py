@@ -22,34 +22,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from .. import protocol
-from .._format import items
+from .. import errors, protocol
+from .._format import items, segments
 from .._format.items import Item, Partition
 from .._format.limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, RESTAMPS_AT_ONCE
-from .._format.segments import is_index, reach
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
-from ..errors import ThreadBusyError
 from ..protocol import Change, Thread, is_reusable
+from . import needs, other_savers, overview, thread_item, thread_lock
 from .inventory import Inventory, read_indexes, scan_namespace
-from .needs import REPLAYS_PARENT, may_replay_parent
-from .other_savers import look_for_other_savers
-from .overview import readable_metadata
-from .thread_item import (
-    BegunAnewError,
-    Claim,
-    acquire_claim,
-    check_claim,
-    check_pinned,
-    end_epoch,
-    finalize,
-    marked_namespace,
-    namespace_markers,
-    overtaken,
-    release,
-    unregister_namespace,
-)
-from .thread_lock import remove_free
+from .thread_item import Claim
 
 Choice = Mapping[str, set[str]]
 """The checkpoints of a thread to delete, by partition key."""
@@ -115,15 +97,15 @@ def _collect(
     root, token = items.partition_of(thread_id), storage.rng.randbytes(8)
     try:
         for _ in range(ATTEMPTS_MAX):
-            claim = yield from acquire_claim(storage, root, token, resets=deletes_all)
-            check_pinned(storage, claim.thread.epoch)
+            claim = yield from thread_item.acquire_claim(storage, root, token, resets=deletes_all)
+            thread_item.check_pinned(storage, claim.thread.epoch)
             try:
                 is_empty = yield from _delete(storage, claim, choose, unneeded, with_indexes=not deletes_all)
-            except BegunAnewError:
+            except thread_item.BegunAnewError:
                 continue
-            yield from release(storage, root, token, is_empty=is_empty)
+            yield from thread_item.release(storage, root, token, is_empty=is_empty)
             return
-        raise ThreadBusyError(
+        raise errors.ThreadBusyError(
             f"thread {thread_id!r} began anew {ATTEMPTS_MAX} times while it was being deleted; retry the call"
         )
     except GeneratorExit:
@@ -132,7 +114,7 @@ def _collect(
     except BaseException as error:
         # Failed or interrupted: release the claim, so that a retry does not have to wait until it runs out.
         with suppress(Exception):
-            yield from release(storage.after(error), root, token, is_empty=False)
+            yield from thread_item.release(storage.after(error), root, token, is_empty=False)
         raise
     finally:
         storage.cache.forget(root.pk)
@@ -162,14 +144,14 @@ def _delete(
     if not (has_gone or has_abandoned or is_empty or has_empty or any(map(unneeded, loose))):
         return False
     yield from _delete_checkpoints(storage, claim, namespaces)
-    thread = yield from end_epoch(storage, claim)
+    thread = yield from thread_item.end_epoch(storage, claim)
     read_at = storage.clock()
     since = yield from _read_again(storage, claim, namespaces)
     left = [*(each.after for each in namespaces), *since]
     left[0].mark_committed(thread)
-    yield from check_claim(storage, claim, has_deleted=True)
+    yield from thread_item.check_claim(storage, claim, has_deleted=True)
     yield from _restamp(storage, claim, left, thread)
-    yield from finalize(storage, claim, thread, is_empty=not any(each.heads for each in left))
+    yield from thread_item.finalize(storage, claim, thread, is_empty=not any(each.heads for each in left))
     yield from gather([_delete_abandoned(storage, each, read_at) for each in namespaces])
     for each in namespaces:
         named = each.after.named(each.after.checkpoint_ids)
@@ -179,20 +161,20 @@ def _delete(
         deletes=[each.before.segments[name] for each in namespaces for name in sorted(each.freed)]
     )
     empty = [each.marker for each in namespaces if each.is_empty and each.marker is not None]
-    yield from gather([unregister_namespace(storage, each) for each in empty])
+    yield from gather([thread_item.unregister_namespace(storage, each) for each in empty])
     is_empty = not since and all(each.is_empty for each in namespaces)
     lock = namespaces[0].after.lock
     if is_empty and lock is not None:
-        yield from remove_free(storage, lock)
+        yield from thread_lock.remove_free(storage, lock)
     return is_empty
 
 
 def _check_freed(namespace: _Namespace) -> None:
     """Check that no item that was there once the epoch had ended names a segment that is to be deleted."""
     after = namespace.after
-    named = reach(items.named_ids(after.items_of(after.checkpoint_ids)), after.indexes.contents)
+    named = segments.reach(items.named_ids(after.items_of(after.checkpoint_ids)), after.indexes.contents)
     unread = {
-        each for each in named if is_index(each)
+        each for each in named if segments.is_index(each)
     } & after.segments.keys() - after.indexes.contents.keys()
     loose = unread | (namespace.freed & named)
     protocol.check_rule("a deletion may remove segments that nothing names once the epoch has ended", loose)
@@ -208,14 +190,14 @@ def _has_loose(before: Inventory, now: float) -> bool:
 
 
 def _read_and_choose(storage: Storage, claim: Claim, choose: Chooser) -> Op[list[_Namespace]]:
-    markers = yield from namespace_markers(storage, claim.root)
-    within = [claim.root, *(marked_namespace(claim.root, each) for each in markers)]
+    markers = yield from thread_item.namespace_markers(storage, claim.root)
+    within = [claim.root, *(thread_item.marked_namespace(claim.root, each) for each in markers)]
     before = yield from gather([scan_namespace(storage, partition) for partition in within])
-    yield from check_claim(storage, claim)
+    yield from thread_item.check_claim(storage, claim)
     for each in before:
         each.mark_committed(claim.thread)
     if not any(each.heads for each in before):
-        yield from look_for_other_savers(storage, claim.root)
+        yield from other_savers.look_for_other_savers(storage, claim.root)
     gone = choose(before)
     return [
         _Namespace(each, marker, gone[each.partition.pk])
@@ -229,7 +211,7 @@ def _read_again(storage: Storage, claim: Claim, namespaces: Sequence[_Namespace]
     for each, inventory in zip(namespaces, after, strict=True):
         each.after = inventory
     known = {each.before.partition for each in namespaces}
-    registered = {marked_namespace(claim.root, each) for each in after[0].markers}
+    registered = {thread_item.marked_namespace(claim.root, each) for each in after[0].markers}
     new = sorted(registered - known, key=lambda partition: partition.pk)
     return (yield from gather([_scan_with_indexes(storage, partition) for partition in new]))
 
@@ -284,11 +266,11 @@ def _restamp_item(
         if not other:
             return
         item = other
-        yield from check_claim(storage, claim, has_deleted=True)
+        yield from thread_item.check_claim(storage, claim, has_deleted=True)
         inventory.add(item)
         ids = items.named_ids([item])
         yield from inventory.indexes.read_indexes(storage, ids)
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"{items.name_of(item)} was stored {ATTEMPTS_MAX} times while its thread was being deleted; retry the call"
     )
 
@@ -323,8 +305,8 @@ def _delete_item(storage: Storage, claim: Claim, item: Item) -> Op[None]:
         item = other
         found = yield from storage.table.get(claim.root.pk, items.THREAD)
         if found is None or not is_reusable(Thread.parse_for_deletion(found).epoch, claim.thread.epoch):
-            raise overtaken(storage, claim, found or {})
-    raise ThreadBusyError(
+            raise thread_item.overtaken(storage, claim, found or {})
+    raise errors.ThreadBusyError(
         f"{items.name_of(item)} was stored {ATTEMPTS_MAX} times while it was being deleted; retry the call"
     )
 
@@ -382,10 +364,10 @@ def _cut_parents(storage: Storage, namespace: _Namespace) -> Op[None]:
 
 def _replays_parent(storage: Storage, head: Item) -> Op[bool]:
     """Tell whether a run from a root checkpoint needs the id of its parent; it may if its metadata cannot be read."""
-    if not may_replay_parent(head):
+    if not needs.may_replay_parent(head):
         return False
-    metadata = yield from readable_metadata(storage, head)
-    return metadata is None or metadata.get("source") in REPLAYS_PARENT
+    metadata = yield from overview.readable_metadata(storage, head)
+    return metadata is None or metadata.get("source") in needs.REPLAYS_PARENT
 
 
 def _delete_heads(storage: Storage, claim: Claim, namespaces: Sequence[_Namespace]) -> Op[None]:

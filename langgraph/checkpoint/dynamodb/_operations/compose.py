@@ -17,25 +17,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from .._format import items, limits
+from .._format import items, limits, schema, segments
 from .._format.codec import Codec, seal_plain
 from .._format.content import SharedValues, pack_body, pack_inline, shared_rows
 from .._format.items import Item, Life, Part, Partition
 from .._format.pricing import WRITE_UNIT_BYTES, item_bytes, write_units
-from .._format.schema import RUN_ID
-from .._format.segments import (
-    Chunk,
-    Inline,
-    Piece,
-    StoredValue,
-    bytes_of,
-    fold,
-    inline_bytes,
-    is_index,
-    new_id,
-    piece,
-    split,
-)
+from .._format.segments import Chunk, Inline, Piece, StoredValue
 from .._runtime.storage import CachedCheckpoint, CachedSegment, Storage
 from ..protocol import LIFE_BYTES, check_rule, first_epoch, is_reusable
 
@@ -113,7 +100,7 @@ class ComposedHead:
         own = [
             item
             for each, item in self.builder.segments.items()
-            if each not in reusable and not is_index(each)
+            if each not in reusable and not segments.is_index(each)
         ]
         return sum(write_units(item_bytes(each)) for each in (self.item, *own))
 
@@ -190,7 +177,7 @@ def _head(
         texts={
             items.PARENT: new.parent_id,
             items.REBUILT_FROM: next(iter(sources.values()), None),
-            RUN_ID: new.run_id,
+            schema.RUN_ID: new.run_id,
         },
         metadata=metadata,
     )
@@ -250,7 +237,9 @@ def _store_values(
             serialized[name] = (inherited[name].kind, inherited[name].join(parent.contents))
         elif name in new.values.keys() - reused.keys():
             serialized[name] = new.dumps(codec, name)
-    size = sum(len(data) for _, data in serialized.values()) + bytes_of(reused.values(), parent.chunks)
+    size = sum(len(data) for _, data in serialized.values()) + segments.bytes_of(
+        reused.values(), parent.chunks
+    )
     codec.check_size(size, new.key)
     # One request reads a thread with a small state. That of a subgraph is read only when it is resumed.
     inline = size <= limits.INLINE_STATE_BYTES_MAX and not new.partition.namespace
@@ -279,7 +268,7 @@ def _shared(
         for name, value in values.items()
         if parent.values.get(name) is value
         and not value.segments
-        and inline_bytes([value]) < limits.SEALED_TAIL_BYTES_MIN
+        and segments.inline_bytes([value]) < limits.SEALED_TAIL_BYTES_MIN
     }
     before = None if base is None else base.shared
     if before is not None and values.keys() >= before.names:
@@ -357,9 +346,9 @@ class ItemBuilder:
         self._known: Mapping[bytes, Chunk] = {} if base is None else base.chunks
         # Segments for reuse, by digest, index segments apart from others. Other content is stored again, even if equal.
         self._ids = {
-            (is_index(each), chunk.digest): each
+            (segments.is_index(each), chunk.digest): each
             for each, chunk in self._known.items()
-            if storage.share_equal_pieces or is_index(each)
+            if storage.share_equal_pieces or segments.is_index(each)
         }
 
     def stored(self) -> dict[bytes, CachedSegment]:
@@ -387,7 +376,7 @@ class ItemBuilder:
         chunks: Sequence[Chunk] = ()
         if len(data) > limits.SEALED_TAIL_BYTES_MIN:
             chunks = self._chunks_of(() if before is None else (before,))
-        pieces, tail = split(data, limits.PREAMBLE_BYTES, chunks)
+        pieces, tail = segments.split(data, limits.PREAMBLE_BYTES, chunks)
         return StoredValue(
             kind,
             *self._laid_out(
@@ -411,10 +400,10 @@ class ItemBuilder:
             joined = b""
             for each in run:
                 if joined and len(joined) + len(each.content) > room:
-                    packed.append(piece(joined))
+                    packed.append(segments.piece(joined))
                     joined = b""
                 joined += each.content
-            packed.append(piece(joined))
+            packed.append(segments.piece(joined))
         return packed
 
     def _sealed_bytes(self, content: bytes) -> int:
@@ -451,7 +440,7 @@ class ItemBuilder:
         end, inline, tail = len(value.segments), list(value.inline), b""
         if inline and inline[-1][0] == end:
             _, tail = inline.pop()
-        pieces, tail = split(tail + data, 0, ())
+        pieces, tail = segments.split(tail + data, 0, ())
         ids, more = self._laid_out(b"", self._packed(pieces), tail, limits.SEGMENT_BYTES_MIN)
         added = ((end + place, each) for place, each in more)
         return StoredValue(value.kind, (*value.segments, *ids), (*inline, *added))
@@ -470,7 +459,7 @@ class ItemBuilder:
             if kept:
                 inline.append((0, kept))
             sealed, rest = self._whole_units(data[len(kept) :])
-            ids.append(self._piece(piece(sealed)))
+            ids.append(self._piece(segments.piece(sealed)))
             if rest:
                 inline.append((len(ids), rest))
         return StoredValue(value.kind, (*ids, *value.segments[start:]), tuple(inline))
@@ -517,7 +506,7 @@ class ItemBuilder:
         refs, named = self._named(values)
         pieces, tail = list[Piece](), raw
         if before is not None:
-            pieces, tail = split(raw, 0, self._chunks_of(before))
+            pieces, tail = segments.split(raw, 0, self._chunks_of(before))
         beside = None if beside is None else beside + part_bytes(named)
         reused = sum(len(each.content) for each in pieces if (False, each.digest) in self._ids)
         if 2 * reused < len(raw) <= limits.RAW_BYTES_MAX:
@@ -525,10 +514,10 @@ class ItemBuilder:
             if len(sealed) <= bytes_max:
                 return Part((), named, sealed)
         if 2 * reused < len(raw):
-            pieces, tail = split(raw, 0, ())
+            pieces, tail = segments.split(raw, 0, ())
             pieces = self._packed(pieces)
             if tail:
-                pieces.append(piece(tail))
+                pieces.append(segments.piece(tail))
             own, inline = tuple(map(self._piece, pieces)), Inline()
         else:
             own, inline = self._laid_out(b"", pieces, tail, len(raw) + 1)
@@ -549,7 +538,7 @@ class ItemBuilder:
         """Return the ids of the segments of values, and the list of them that an item names."""
         refs = [each for value in values for each in value.segments]
         folded = [each for value in values if value.segments for each in self._folded(value.segments)]
-        return refs, fold(folded, limits.HEAD_IDS_MAX, self._index)
+        return refs, segments.fold(folded, limits.HEAD_IDS_MAX, self._index)
 
     def _between(self, name: str, own: Sequence[bytes], inline: Inline, refs: Sequence[bytes]) -> bytes:
         """Seal what lies between the segments that hold an attribute's content."""
@@ -567,10 +556,10 @@ class ItemBuilder:
 
     def _folded(self, ids: Sequence[bytes]) -> tuple[bytes, ...]:
         """Shorten a list of ids by index segments."""
-        return fold(ids, limits.INDEX_GROUP, self._index)
+        return segments.fold(ids, limits.INDEX_GROUP, self._index)
 
     def _index(self, content: bytes) -> bytes:
-        return self._segment(piece(content), index=True)
+        return self._segment(segments.piece(content), index=True)
 
     def _piece(self, content: Piece) -> bytes:
         return self._segment(content, index=False)
@@ -579,7 +568,7 @@ class ItemBuilder:
         known = (index, content.digest)
         segment_id = self._ids.get(known)
         if segment_id is None:
-            segment_id = new_id(self._storage.rng, index=index)
+            segment_id = segments.new_id(self._storage.rng, index=index)
             if index or self._storage.share_equal_pieces:
                 self._ids[known] = segment_id
             room = self._unit_data_bytes
@@ -611,6 +600,6 @@ def seal_segment(codec: Codec, partition: Partition, segment_id: bytes, content:
     Index segments are not encrypted, so that deletions need no key.
     """
     sk = items.segment_sk(segment_id)
-    if is_index(segment_id):
+    if segments.is_index(segment_id):
         return seal_plain(content, sk)
     return codec.seal(content, items.key(partition.pk, sk), items.DATA, beside=-room)

@@ -24,52 +24,25 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 
-from .. import protocol
-from .._format import items
+from .. import errors, protocol
+from .._format import items, limits, pricing, schema
 from .._format.content import open_part
 from .._format.items import Item, Life, Part, Partition
-from .._format.limits import ATTEMPTS_MAX, BATCH_WRITE_ITEMS_MAX, MERGE_ATTEMPTS_MAX, PARALLEL_REQUESTS
-from .._format.pricing import item_bytes
-from .._format.schema import ALIVE_UNTIL, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from .._format.segments import derived_id, expand, is_index, reach
 from .._runtime.requests import Query
 from .._runtime.steps import Op, gather, work
 from .._runtime.storage import CachedThread, Storage
-from ..errors import CheckpointerInputError, CheckpointNotFoundError, ThreadBusyError
 from ..protocol import Thread, is_reusable
-from .arguments import checked_id
+from . import arguments, entries, needs, other_savers, put, reads, renew, thread_item
 from .compose import part_bytes, seal_segment, unit_data_bytes
-from .entries import carried_entry
-from .needs import namespaces_around
-from .other_savers import look_for_other_savers
-from .put import put_head
-from .reads import (
-    ChangedMeanwhileError,
-    LoadedSegments,
-    NamespaceReader,
-    StoredCheckpoint,
-    load,
-    open_segment,
-)
-from .renew import Use, use_thread
-from .thread_item import (
-    PinnedEpochError,
-    confirm_epoch,
-    is_confirmed,
-    marked_namespace,
-    namespace_markers,
-    namespaces,
-    new_epoch,
-    read_thread,
-    register_namespace,
-)
+from .reads import LoadedSegments, StoredCheckpoint
 
 # How many checkpoints are stored before a copy may stop.
 _CHECKPOINTS_AT_ONCE = 25
 _SEED_BYTES = 8
-_OF_LEFTOVERS = (PARTITION_KEY, SORT_KEY, items.CREATED_AT, *items.EPOCHS)
+_OF_LEFTOVERS = (schema.PARTITION_KEY, schema.SORT_KEY, items.CREATED_AT, *items.EPOCHS)
 # How many segments are in memory at a time: as many as one round of requests writes.
-_SEGMENTS_AT_ONCE = PARALLEL_REQUESTS * BATCH_WRITE_ITEMS_MAX
+_SEGMENTS_AT_ONCE = limits.PARALLEL_REQUESTS * limits.BATCH_WRITE_ITEMS_MAX
 
 
 @dataclass(frozen=True)
@@ -164,10 +137,10 @@ def copy_part(
     read = storage if source_storage is None else source_storage
     source, target = checked_places(read, storage, source_thread_id, target_thread_id)
     pinned = None if storage.pinned is None else storage.pinned.epoch
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         life = yield from _check_source(read, source)
         if source_epoch is not None and not is_reusable(source_epoch, life.epoch):
-            raise PinnedEpochError
+            raise thread_item.PinnedEpochError
         attempt = yield from _begin(read, storage, source, target, pinned)
         if attempt is None:
             continue
@@ -176,18 +149,18 @@ def copy_part(
         copying = _CopyOfThread(read, storage, source, target, life, attempt)
         try:
             stopped_at = yield from copying.run(after, is_over)
-        except ChangedMeanwhileError:
+        except reads.ChangedMeanwhileError:
             continue
         if stopped_at is not None:
             return stopped_at
-        again = yield from read_thread(read, source)
+        again = yield from thread_item.read_thread(read, source)
         if again is None or not is_reusable(again.epoch, life.epoch):
             continue
         if (yield from _end(storage, target, attempt)):
             return None
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"thread {source_thread_id!r} could not be copied to {target_thread_id!r}: one of them was deleted, pruned or"
-        f" used during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
+        f" used during each of {limits.ATTEMPTS_MAX} attempts; try again when that has ended"
     )
 
 
@@ -195,16 +168,16 @@ def _begin(
     read: Storage, storage: Storage, source: Partition, target: Partition, pinned: bytes | None
 ) -> Op[_CopyAttempt | None]:
     """Begin the target, with its owner, or use it if it has checkpoints; `None` if it has changed meanwhile."""
-    yield from look_for_other_savers(storage, target)
+    yield from other_savers.look_for_other_savers(storage, target)
     now = storage.clock()
     found = yield from storage.table.get(target.pk, items.THREAD)
     known = None if found is None else Thread.parse(found)
     if pinned is not None and (known is None or not is_reusable(pinned, known.epoch)):
-        raise PinnedEpochError
+        raise thread_item.PinnedEpochError
     if found is not None and known is not None and known.is_alive(now):
         if (yield from _has_checkpoints(storage, target)):
             seen = None if known.is_pending else CachedThread(known.epoch, known.life)
-            thread = yield from use_thread(storage, Use(target, None, None), seen, None)
+            thread = yield from renew.use_thread(storage, renew.Use(target, None, None), seen, None)
             return None if thread is None else _CopyAttempt(thread, is_hidden=False)
         if not known.is_pending:
             found = yield from storage.table.changed(items.thread_key(target), protocol.suspend_epoch(found))
@@ -226,14 +199,14 @@ def _begin_hidden(
     known = None if found is None else Thread.parse(found)
     has_life = known is not None and known.is_alive(now)
     # What a life that has ended has left must never be seen: the epoch is a new one.
-    epoch = known.epoch if known is not None and has_life else new_epoch(storage)
+    epoch = known.epoch if known is not None and has_life else thread_item.new_epoch(storage)
     life = protocol.new_life(storage.ttl_seconds, now)
     if life.kept_until is not None and known is not None:
         # What is left of the life before expires earlier.
         life = replace(life, kept_until=max(life.kept_until, (known.life.kept_until or 0) + 1))
     listed = None
     if known is None or known.last_active is None:
-        listed = yield from carried_entry(read, storage, source, target)
+        listed = yield from entries.carried_entry(read, storage, source, target)
     change = protocol.begin_copy(found, epoch, life, listed)
     other = yield from storage.table.try_update(items.thread_key(target), change)
     if other is not None:
@@ -247,8 +220,8 @@ def _begin_hidden(
 
 def _has_checkpoints(storage: Storage, target: Partition) -> Op[bool]:
     """Tell whether readers see checkpoints of a thread."""
-    for each in (yield from namespaces(storage, target)):
-        if (yield from NamespaceReader(storage, each).page()):
+    for each in (yield from thread_item.namespaces(storage, target)):
+        if (yield from reads.NamespaceReader(storage, each).page()):
             return True
     return False
 
@@ -256,8 +229,8 @@ def _has_checkpoints(storage: Storage, target: Partition) -> Op[bool]:
 def _end(storage: Storage, target: Partition, attempt: _CopyAttempt) -> Op[bool]:
     """Show the copy, if nothing has ended its epoch; return whether it is complete and committed."""
     if not attempt.is_hidden:
-        seen = yield from confirm_epoch(storage, target, attempt.thread.epoch)
-        return is_confirmed(storage, attempt.thread, seen)
+        seen = yield from thread_item.confirm_epoch(storage, target, attempt.thread.epoch)
+        return thread_item.is_confirmed(storage, attempt.thread, seen)
     begun, now = attempt.thread.life, storage.clock()
     if not protocol.may_be_used(begun, now):
         return False
@@ -285,13 +258,13 @@ def checked_places(
     Raises:
         CheckpointerInputError: An id cannot be used, or the thread would be copied to itself.
     """
-    source = items.partition_of(checked_id(source_thread_id, "source_thread_id"))
-    target = items.partition_of(checked_id(target_thread_id, "target_thread_id"))
+    source = items.partition_of(arguments.checked_id(source_thread_id, "source_thread_id"))
+    target = items.partition_of(arguments.checked_id(target_thread_id, "target_thread_id"))
     if source.pk == target.pk and _may_be_one_table(read.table.name, storage.table.name):
         msg = f"source and target are both thread {source_thread_id!r}; give another id for the copy"
         if read.table.name != storage.table.name:
             msg += ", or both tables by their ARNs, if they are two"
-        raise CheckpointerInputError(msg)
+        raise errors.CheckpointerInputError(msg)
     return source, target
 
 
@@ -308,18 +281,18 @@ def _check_source(storage: Storage, source: Partition) -> Op[Thread]:
         CheckpointNotFoundError: It has no checkpoint, or has expired.
         CheckpointCorruptionError: Its newest checkpoint is damaged, or the saver lacks its key.
     """
-    thread = yield from read_thread(storage, source)
-    markers = yield from namespace_markers(storage, source)
-    for partition in (source, *(marked_namespace(source, each) for each in markers)):
-        for checkpoint in (yield from NamespaceReader(storage, partition).page())[:1]:
+    thread = yield from thread_item.read_thread(storage, source)
+    markers = yield from thread_item.namespace_markers(storage, source)
+    for partition in (source, *(thread_item.marked_namespace(source, each) for each in markers)):
+        for checkpoint in (yield from reads.NamespaceReader(storage, partition).page())[:1]:
             loaded = LoadedSegments(partition.pk)
             yield from loaded.read_indexes(storage, checkpoint.ids())
             for name, part in items.parts_of(checkpoint.head):
                 open_part(storage.codec, checkpoint.head, name, part, loaded.contents)
             if thread is not None:
                 return thread
-    yield from look_for_other_savers(storage, source)
-    raise CheckpointNotFoundError(
+    yield from other_savers.look_for_other_savers(storage, source)
+    raise errors.CheckpointNotFoundError(
         f"thread {source.thread_id!r} of table {storage.table.name} has no checkpoint to copy; check its id"
     )
 
@@ -351,8 +324,8 @@ class _CopyOfThread:
         places = set(moment.started_from)
         if self.attempt.has_leftovers:
             # A copy that died may have found namespaces that the source has lost since.
-            markers = yield from namespace_markers(self.storage, self.target)
-            places |= {marked_namespace(self.source, each) for each in markers}
+            markers = yield from thread_item.namespace_markers(self.storage, self.target)
+            places |= {thread_item.marked_namespace(self.source, each) for each in markers}
         # The root comes last: in a target that is seen, its newest checkpoint needs those of the subgraphs.
         for each in sorted(places, key=lambda each: each.namespace, reverse=True):
             if after is not None and each.namespace > after.checkpoint_ns:
@@ -372,24 +345,26 @@ class _CopyOfThread:
         """
         before: tuple[dict[Partition, str | None], dict[Partition, StoredCheckpoint]] | None = None
         others: dict[Partition, str] = {}
-        for _ in range(ATTEMPTS_MAX):
+        for _ in range(limits.ATTEMPTS_MAX):
             found: dict[Partition, str | None] = {self.source: None}
-            for marker in (yield from namespace_markers(self.read, self.source)):
-                found[marked_namespace(self.source, marker)] = items.text(marker, items.STARTED_FROM)
-            around = {"", *(name for each in found for name in namespaces_around(each.namespace))}
+            for marker in (yield from thread_item.namespace_markers(self.read, self.source)):
+                found[thread_item.marked_namespace(self.source, marker)] = items.text(
+                    marker, items.STARTED_FROM
+                )
+            around = {"", *(name for each in found for name in needs.namespaces_around(each.namespace))}
             ends = yield from self._newest([each for each in found if each.namespace in around])
             if before is not None and (before[0], _ids(before[1])) == (found, _ids(ends)):
                 has_subgraphs = len(found) > 1
                 return _Moment(found, others | _ids(ends), before[1] if has_subgraphs else {})
             before = found, ends
             others = yield from self._last_ids([each for each in found if each.namespace not in around])
-        raise ChangedMeanwhileError
+        raise reads.ChangedMeanwhileError
 
     def _last_ids(self, partitions: Sequence[Partition]) -> Op[dict[Partition, str]]:
         """Read the ids of the newest checkpoints, of some namespaces at a time: a thread may have thousands."""
         found: dict[Partition, str] = {}
-        for start in range(0, len(partitions), PARALLEL_REQUESTS):
-            found |= _ids((yield from self._newest(partitions[start : start + PARALLEL_REQUESTS])))
+        for start in range(0, len(partitions), limits.PARALLEL_REQUESTS):
+            found |= _ids((yield from self._newest(partitions[start : start + limits.PARALLEL_REQUESTS])))
         return found
 
     def _newest(self, partitions: Sequence[Partition]) -> Op[dict[Partition, StoredCheckpoint]]:
@@ -398,7 +373,7 @@ class _CopyOfThread:
         return {each: newest for each, newest in zip(partitions, found, strict=True) if newest is not None}
 
     def _newest_of(self, partition: Partition) -> Op[StoredCheckpoint | None]:
-        history = NamespaceReader(self.read, partition, as_ancestors=True)
+        history = reads.NamespaceReader(self.read, partition, as_ancestors=True)
         while not history.done:
             for each in _committed((yield from history.page()), self.life):
                 return each
@@ -464,7 +439,7 @@ class _Copy:
         # Register first, even if the source is empty now: an earlier attempt may have left items in the target.
         if self._target.namespace:
             until, started_from = self._attempt.life.kept_until, self._moment.started_from.get(self._source)
-            yield from register_namespace(self._storage, self._target, until, started_from)
+            yield from thread_item.register_namespace(self._storage, self._target, until, started_from)
         history = self._history(below)
         while not history.done:
             copied = self._of_moment((yield from self._committed(history)))
@@ -477,10 +452,12 @@ class _Copy:
             yield from self._remove_leftovers()
         return None
 
-    def _history(self, below: str | None = None) -> NamespaceReader:
-        return NamespaceReader(self._read, self._source, below=below, first_page=None, as_ancestors=True)
+    def _history(self, below: str | None = None) -> reads.NamespaceReader:
+        return reads.NamespaceReader(
+            self._read, self._source, below=below, first_page=None, as_ancestors=True
+        )
 
-    def _committed(self, history: NamespaceReader) -> Op[list[StoredCheckpoint]]:
+    def _committed(self, history: reads.NamespaceReader) -> Op[list[StoredCheckpoint]]:
         return _committed((yield from history.page()), self._life)
 
     def _of_moment(self, page: Sequence[StoredCheckpoint]) -> list[StoredCheckpoint]:
@@ -500,18 +477,18 @@ class _Copy:
         loose = items.named_ids([*heads, *writes]) - self._stored
         protocol.check_rule("a copy may name segments that it has stored", loose)
         if not all((yield from gather([self._put_writes(each) for each in writes]))):
-            raise ChangedMeanwhileError
+            raise reads.ChangedMeanwhileError
         # A copy that dies half-way in a target that is seen must not show an older state as the latest.
         first = 0 if self._attempt.is_hidden else 1
         for some in (heads[:first], heads[first:]):
             stored = yield from gather([self._put_head(each) for each in some])
             if not all(stored):
-                raise ChangedMeanwhileError
+                raise reads.ChangedMeanwhileError
 
     def _put_writes(self, writes: Item) -> Op[bool]:
         """Store a task's writes, unless the target has its own; return whether it is still what this copy fills."""
         replaced: Item | None = None
-        for _ in range(MERGE_ATTEMPTS_MAX):
+        for _ in range(limits.MERGE_ATTEMPTS_MAX):
             other = yield from self._storage.table.try_put(writes, protocol.copy_writes(replaced))
             kept_until, is_hidden = self._attempt.life.kept_until, self._attempt.is_hidden
             if other is None or other == writes:
@@ -519,14 +496,14 @@ class _Copy:
             if other and not protocol.may_copy_over(other, kept_until, is_hidden=is_hidden):
                 return True
             replaced = other or None
-            thread = yield from read_thread(self._storage, self._target)
+            thread = yield from thread_item.read_thread(self._storage, self._target)
             if thread is None or not is_reusable(thread.epoch, self._attempt.thread.epoch):
                 return False
         return False
 
     def _put_head(self, head: Item) -> Op[bool]:
         """Store a head; return whether it is stored. A copy that was overtaken must not replace what came later."""
-        return (yield from put_head(self._storage, self._target, head, self._attempt.thread.epoch))
+        return (yield from put.put_head(self._storage, self._target, head, self._attempt.thread.epoch))
 
     def _remove_leftovers(self) -> Op[None]:
         """Remove checkpoints and writes that the source does not have.
@@ -542,16 +519,16 @@ class _Copy:
             now |= _sort_keys(page)
             of_moment |= _sort_keys(self._of_moment(page))
         if not found.keys().isdisjoint(now - of_moment):
-            raise ChangedMeanwhileError
+            raise reads.ChangedMeanwhileError
         leftovers = [each for sk, each in found.items() if sk not in of_moment]
         if not leftovers:
             return
         # Another copy to this id may have found more in a later life of the source, and may have ended.
-        source = yield from read_thread(self._read, self._source)
-        target = yield from read_thread(self._storage, self._target)
+        source = yield from thread_item.read_thread(self._read, self._source)
+        target = yield from thread_item.read_thread(self._storage, self._target)
         is_ours = target is not None and target.is_being_copied and target.commits(self._attempt.thread.epoch)
         if source is None or not is_reusable(source.epoch, self._life.epoch) or not is_ours:
-            raise ChangedMeanwhileError
+            raise reads.ChangedMeanwhileError
         deletions = [(items.key_of(each), protocol.delete_as_read(each)) for each in leftovers]
         yield from gather([self._storage.table.try_delete(key, change) for key, change in deletions])
 
@@ -565,7 +542,7 @@ class _Copy:
             if not missing or missing.isdisjoint(reach(checkpoint.ids(), self._indexes)):
                 counted.append(checkpoint)
                 continue
-            whole = yield from load(self._read, checkpoint, LoadedSegments(self._source.pk))
+            whole = yield from reads.load(self._read, checkpoint, LoadedSegments(self._source.pk))
             if whole is not None:
                 counted += yield from self._copy_segments_of([whole])
         return counted
@@ -591,7 +568,7 @@ class _Copy:
 
     def _segment(self, item: Item) -> Item:
         segment_id = items.segment_id_of(item)
-        content = open_segment(self._storage.codec, item)
+        content = reads.open_segment(self._storage.codec, item)
         if is_index(segment_id):
             self._indexes[segment_id] = content
             content = b"".join(map(self._new_id, items.unpack_ids(content)))
@@ -626,9 +603,9 @@ class _Copy:
 
     def _item(self, item: Item) -> Item:
         """Return the copy of a head or a writes item for the target, without the times of its life."""
-        left_out = (TTL_ATTRIBUTE, ALIVE_UNTIL, items.SHOWN_UNTIL, items.TTL_SECONDS)
+        left_out = (schema.TTL_ATTRIBUTE, schema.ALIVE_UNTIL, items.SHOWN_UNTIL, items.TTL_SECONDS)
         copy = {name: value for name, value in item.items() if name not in left_out}
-        copy[PARTITION_KEY] = {"S": self._target.pk}
+        copy[schema.PARTITION_KEY] = {"S": self._target.pk}
         for name, part in items.parts_of(item):
             copy[name] = self._part(item, copy, name, part).attribute(items.sort_key(item))
         copy |= {name: {"B": self._attempt.thread.epoch} for name in items.EPOCHS if name in item}
@@ -642,7 +619,7 @@ class _Copy:
         beside: int | None = None
         if name != items.SEALED_METADATA:
             rest = {each: value for each, value in target.items() if each != name}
-            beside = item_bytes(rest) + len(name) + part_bytes(own + refs)
+            beside = pricing.item_bytes(rest) + len(name) + part_bytes(own + refs)
         seal = self._storage.codec.seal_between if own else self._storage.codec.seal
         sealed = seal(content, target, name, (named[0], named[1]), beside=beside)
         return Part(own, refs, sealed)

@@ -4,21 +4,15 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from .. import protocol
-from .._format import items
-from .._format.pricing import read_units, write_units
-from .._format.schema import RUN_ID
+from .. import errors, protocol
+from .._format import items, pricing, schema
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
-from ..errors import CheckpointerInputError
 from ..protocol import Thread
-from .arguments import COUNT_MAX, checked_id, checked_ids
-from .collect import Choice, collect, collect_all
+from . import arguments, collect, overview, thread_item
 from .error_collector import ErrorCollector
 from .inventory import Inventory, read_indexes, scan_namespace
 from .needs import Needs
-from .overview import threads_of_run
-from .thread_item import namespaces, read_thread
 
 Age = Callable[[str], bool]
 """Tells by a checkpoint's id whether it is old."""
@@ -32,20 +26,20 @@ def is_of_any_age(checkpoint_id: str) -> bool:
 
 def delete_thread(storage: Storage, thread_id: str) -> Op[None]:
     """Delete a thread with everything that it ever stored."""
-    yield from collect_all(storage, checked_id(thread_id, "thread_id"))
+    yield from collect.collect_all(storage, arguments.checked_id(thread_id, "thread_id"))
 
 
 def delete_for_runs(storage: Storage, run_ids: Sequence[str], prefix: str = "") -> Op[None]:
     """Delete the checkpoints of runs, in every thread whose id begins with a prefix."""
-    wanted = checked_ids(run_ids, "run_ids")
-    indexed = [each for each in wanted if items.indexable_run_id({RUN_ID: each}) is not None]
-    found = yield from gather([threads_of_run(storage, each) for each in indexed])
+    wanted = arguments.checked_ids(run_ids, "run_ids")
+    indexed = [each for each in wanted if items.indexable_run_id({schema.RUN_ID: each}) is not None]
+    found = yield from gather([overview.threads_of_run(storage, each) for each in indexed])
     threads = {each for some in found for each in some}
 
-    def choose(before: Sequence[Inventory]) -> Choice:
+    def choose(before: Sequence[Inventory]) -> collect.Choice:
         return {
             each.partition.pk: {
-                name for name, head in each.heads.items() if items.text(head, RUN_ID) in wanted
+                name for name, head in each.heads.items() if items.text(head, schema.RUN_ID) in wanted
             }
             for each in before
         }
@@ -53,13 +47,13 @@ def delete_for_runs(storage: Storage, run_ids: Sequence[str], prefix: str = "") 
     collector = ErrorCollector()
     for thread_id in sorted(each for each in threads if each.startswith(prefix)):
         with collector.capture(f"thread {thread_id!r}"):
-            yield from collect(storage, thread_id, choose)
+            yield from collect.collect(storage, thread_id, choose)
     collector.raise_first()
 
 
 def prune(storage: Storage, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Keep only the newest checkpoints of each namespace of some threads, or none."""
-    wanted = checked_ids(thread_ids, "thread_ids")
+    wanted = arguments.checked_ids(thread_ids, "thread_ids")
     count = checked_count(strategy, keep_last)
     collector = ErrorCollector()
     for thread_id in wanted:
@@ -74,10 +68,10 @@ def prune(storage: Storage, thread_ids: Sequence[str], strategy: str, keep_last:
 def prune_thread(storage: Storage, thread_id: str, count: int, is_old: Age = is_of_any_age) -> Op[None]:
     """Prune a thread: keep the newest `count` checkpoints of each namespace, and those that are not old."""
 
-    def choose(before: Sequence[Inventory]) -> Choice:
+    def choose(before: Sequence[Inventory]) -> collect.Choice:
         return choose_old(before, count, is_old)
 
-    yield from collect(storage, checked_id(thread_id, "thread_id"), choose)
+    yield from collect.collect(storage, arguments.checked_id(thread_id, "thread_id"), choose)
 
 
 @dataclass(frozen=True)
@@ -91,9 +85,9 @@ class Forecast:
 
 def foresee_prune(storage: Storage, thread_id: str, count: int, is_old: Age) -> Op[Forecast]:
     """Tell what a prune would delete now. Nothing is changed."""
-    root = items.partition_of(checked_id(thread_id, "thread_id"))
-    within = yield from namespaces(storage, root)
-    thread = yield from read_thread(storage, root)
+    root = items.partition_of(arguments.checked_id(thread_id, "thread_id"))
+    within = yield from thread_item.namespaces(storage, root)
+    thread = yield from thread_item.read_thread(storage, root)
     before = yield from gather([scan_namespace(storage, each, with_sizes=True) for each in within])
     yield from gather([read_indexes(storage, each) for each in before])
     for each in before:
@@ -113,7 +107,7 @@ def _read_units(inventory: Inventory, gone: set[str]) -> int:
     """Return about what it costs to read everything, and again without the checkpoints that are gone by then."""
     deleted = sum(inventory.sizes[items.sort_key(each)] for each in inventory.items_of(gone))
     stored = sum(inventory.sizes.values())
-    return round(sum(read_units(each, consistent=True) for each in (stored, stored - deleted)))
+    return round(sum(pricing.read_units(each, consistent=True) for each in (stored, stored - deleted)))
 
 
 def _write_units(inventory: Inventory, gone: set[str], ended: Thread) -> int:
@@ -126,32 +120,32 @@ def _write_units(inventory: Inventory, gone: set[str], ended: Thread) -> int:
         if protocol.restamp(each, ended, is_next_parent=False) is not None
     )
     changed = [*inventory.items_of(gone), *settled, *(inventory.segments[each] for each in freed)]
-    indexed = sum(RUN_ID in inventory.heads[each] for each in gone & inventory.heads.keys())
-    return sum(write_units(inventory.sizes[items.sort_key(each)]) for each in changed) + indexed
+    indexed = sum(schema.RUN_ID in inventory.heads[each] for each in gone & inventory.heads.keys())
+    return sum(pricing.write_units(inventory.sizes[items.sort_key(each)]) for each in changed) + indexed
 
 
 def checked_count(strategy: str, keep_last: int | None) -> int:
     if strategy == "keep_last":
-        if type(keep_last) is not int or not 1 <= keep_last <= COUNT_MAX:
-            raise CheckpointerInputError(
+        if type(keep_last) is not int or not 1 <= keep_last <= arguments.COUNT_MAX:
+            raise errors.CheckpointerInputError(
                 f"keep_last is {keep_last!r}; give the number of checkpoints to keep per namespace,"
-                f" from 1 to {COUNT_MAX:,}"
+                f" from 1 to {arguments.COUNT_MAX:,}"
             )
         return keep_last
     # LangGraph's Agent Server says "delete_all".
     counts = {"keep_latest": 1, "delete": 0, "delete_all": 0}
     if strategy not in counts:
-        raise CheckpointerInputError(
+        raise errors.CheckpointerInputError(
             f"strategy {strategy!r} is unknown; use 'keep_latest', 'delete', or 'keep_last' with keep_last=N"
         )
     if keep_last is not None:
-        raise CheckpointerInputError(
+        raise errors.CheckpointerInputError(
             f"keep_last={keep_last!r} goes with strategy='keep_last', not with {strategy!r}"
         )
     return counts[strategy]
 
 
-def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_age) -> Choice:
+def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_age) -> collect.Choice:
     """Choose all old checkpoints but those that are kept, and what runs from these need.
 
     Kept are the newest `count` of the root, and in each other namespace the newest `count` too; all that are not old;

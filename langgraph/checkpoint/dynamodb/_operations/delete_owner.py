@@ -10,19 +10,15 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
-from .._format import items
+from .._format import items, schema
 from .._format.labels import label_of
-from .._format.schema import OWNER
 from .._runtime.steps import Op, gather
 from .._runtime.storage import CachedThread, Storage
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
 from ..protocol import Thread
-from .arguments import checked_id
+from . import arguments, entries, overview, thread_item
 from .delete import delete_thread
-from .entries import owner_key, owner_keys, read_about, tenant_prefix
 from .error_collector import OF_ONE_THREAD
-from .overview import is_stored
-from .thread_item import PinnedEpochError
 from .threads import ThreadQuery, ThreadSummary, list_threads
 
 _PAGE_THREADS = 100
@@ -79,7 +75,7 @@ def delete_owner(
     Raises:
         CheckpointerConfigurationError: There are none, and the keys are not those of the directory.
     """
-    name = checked_id(owner, "owner")
+    name = arguments.checked_id(owner, "owner")
     if type(parallel) is not int or parallel < 1:
         raise CheckpointerInputError(f"parallel is {parallel!r}; give a whole number, 1 or more")
     listed = yield from owned(storage, name)
@@ -96,7 +92,7 @@ def delete_owner(
     again = [each.thread_id for each in (yield from owned(storage, name))]
     left = list(dict.fromkeys([*done, *again]).keys() - failed.keys())
     for some in _groups(sorted(left), parallel):
-        there = yield from gather([is_stored(storage, each) for each in some])
+        there = yield from gather([overview.is_stored(storage, each) for each in some])
         failed |= {each: _AGAIN for each, is_there in zip(some, there, strict=True) if is_there}
     deleted = [each for each in done if each not in failed]
     return DeletedThreads(deleted, failed)
@@ -120,9 +116,9 @@ class OwnerMemories:
             CheckpointerInputError: The owner is no name, a namespace has no label that is the owner's, so that it may
                 have the memories of others, or there is no store to delete them.
         """
-        name = checked_id(owner, "owner")
+        name = arguments.checked_id(owner, "owner")
         # An owner of a tenant begins with the tenant's name and a slash.
-        tenant = tenant_prefix(prefix + name)[len(prefix) :]
+        tenant = entries.tenant_prefix(prefix + name)[len(prefix) :]
         label = label_of(name.removeprefix(tenant) or name)
         found = dict[tuple[str, ...], None]()
         for labels in memories:
@@ -165,7 +161,7 @@ def not_looked_at(owner: str, namespaces: Collection[tuple[str, ...]]) -> list[s
 def owned(storage: Storage, owner: str) -> Op[list[ThreadSummary]]:
     """Return all threads that the directory has of an owner, expired or not, encrypted or not."""
     found = yield from _owned_under(storage, owner, None)
-    for key in sorted(owner_keys(storage, owner) - {owner_key(storage, owner)}):
+    for key in sorted(entries.owner_keys(storage, owner) - {entries.owner_key(storage, owner)}):
         found += yield from _owned_under(storage, owner, key)
     return found
 
@@ -207,16 +203,16 @@ def _deleted(storage: Storage, owner: str, thread_id: str) -> Op[str | None]:
     the deletion is pinned to the epoch of this owner's thread.
     """
     item = yield from storage.table.get(items.partition_of(thread_id).root, items.THREAD)
-    if item is None or OWNER not in item:
+    if item is None or schema.OWNER not in item:
         return None
     try:
-        if read_about(storage.codec, item).owner != owner:
+        if entries.read_about(storage.codec, item).owner != owner:
             return _ANOTHERS
         state = Thread.parse(item)
         yield from delete_thread(replace(storage, pinned=CachedThread(state.epoch, state.life)), thread_id)
     except OF_ONE_THREAD as error:
         return str(error)
-    except PinnedEpochError:
+    except thread_item.PinnedEpochError:
         return _AGAIN
     return None
 

@@ -13,16 +13,14 @@ from functools import partial
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata, DeltaChannelHistory, PendingWrite
 
-from .._format import items
+from .._format import items, limits
 from .._format.codec import Codec
 from .._format.content import Body, Contents, delta_counters, pending_writes, read_body, read_metadata
 from .._format.items import Item, Partition
-from .._format.limits import PAGE_ITEMS_FIRST
 from .._runtime.steps import Op, work
 from .._runtime.storage import Storage
 from ..errors import CheckpointNotFoundError
-from .arguments import checked_channels, checkpoint_id_in, target
-from .other_savers import look_for_other_savers
+from . import arguments, other_savers
 from .reads import AncestorReader, ChangedMeanwhileError, LoadedSegments, StoredCheckpoint, find, load
 
 
@@ -69,7 +67,7 @@ class Ancestors(AncestorReader):
         else:
             found = yield from find(self._storage, self._partition, checkpoint_id, as_ancestor=as_ancestor)
         if found is None:
-            yield from look_for_other_savers(self._storage, self._partition)
+            yield from other_savers.look_for_other_savers(self._storage, self._partition)
         return found
 
     def segments(
@@ -158,7 +156,7 @@ class Ancestors(AncestorReader):
         checkpoints = self.read.values()
         read = sum(len(checkpoint.members) for checkpoint in checkpoints)
         per_step = max(2, -(-read // max(1, len(checkpoints))))
-        return PAGE_ITEMS_FIRST + steps * per_step * 5 // 4
+        return limits.PAGE_ITEMS_FIRST + steps * per_step * 5 // 4
 
 
 def get_delta_channel_history(
@@ -200,8 +198,8 @@ def find_history(
     Raises:
         CheckpointNotFoundError: A checkpoint that the history needs is not in the table any more.
     """
-    partition, checkpoint_id = target(config), after or checkpoint_id_in(config)
-    channels, codec = checked_channels(channels), storage.codec
+    partition, checkpoint_id = arguments.target(config), after or arguments.checkpoint_id_in(config)
+    channels, codec = arguments.checked_channels(channels), storage.codec
     if not channels:
         return HistoryPage()
     ancestors = Ancestors(storage, partition, below=checkpoint_id)

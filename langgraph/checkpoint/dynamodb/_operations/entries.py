@@ -19,20 +19,14 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata, get_checkpoint_metadata
 
-from .. import protocol
-from .._format import items
+from .. import errors, protocol
+from .._format import items, limits, moments, schema
 from .._format.codec import Codec, metadata_json
 from .._format.items import Item, Partition
-from .._format.limits import ABOUT_BYTES_MAX, ATTEMPTS_MAX
-from .._format.moments import stored_at
-from .._format.schema import LAST_ACTIVE, OWNER
 from .._runtime.requests import Query
 from .._runtime.steps import Op
 from .._runtime.storage import Storage
-from ..errors import CheckpointerConfigurationError, CheckpointerInputError, CheckpointNotFoundError
-from .arguments import checked_id, checked_text
-from .overview import readable_metadata
-from .reads import NamespaceReader
+from . import arguments, overview, reads
 from .thread_item import began_at, find_epoch
 
 _DIGEST_BYTES = 16
@@ -65,7 +59,7 @@ def owner_in(config: RunnableConfig, metadata: CheckpointMetadata, owner_from: s
     values = [place.get(owner_from) for place in places if isinstance(place, Mapping)]
     for each in values:
         if isinstance(each, str) and "\0" in each:
-            raise CheckpointerInputError(
+            raise errors.CheckpointerInputError(
                 f"owner {each!r} has a NUL character, which LangGraph removes from metadata, so the thread would be"
                 " listed as another owner's; give a name without one"
             )
@@ -93,9 +87,9 @@ def checked_owner(owner: Any, root: Partition) -> str:
     Raises:
         CheckpointerInputError: It is not a name, or it is of another tenant than the thread.
     """
-    name = checked_id(owner, "owner")
+    name = arguments.checked_id(owner, "owner")
     if not root.thread_id.startswith(tenant_prefix(name)):
-        raise CheckpointerInputError(
+        raise errors.CheckpointerInputError(
             f"owner {name!r} begins with {tenant_prefix(name)!r} and thread {root.thread_id!r} does not; a name before"
             " a slash is a tenant, so give an owner of the thread's tenant, or a name without a slash"
         )
@@ -122,7 +116,7 @@ def owner_key(storage: Storage, owner: str) -> str:
     if not storage.codec.encrypts:
         return whole
     if storage.owner_key is None:
-        raise CheckpointerConfigurationError(
+        raise errors.CheckpointerConfigurationError(
             "the saver encrypts, and has no owner_key, so the owner's name would be readable in the table; pass"
             " owner_key= with 16 to 64 secret bytes, the same in every process"
         )
@@ -147,7 +141,7 @@ def entry_of(storage: Storage, root: Partition, about: ThreadDescription) -> Ite
         CheckpointerConfigurationError: See `owner_key`.
         CheckpointerInputError: They are too large, or not JSON.
     """
-    owner = {} if about.owner is None else {OWNER: {"S": owner_key(storage, about.owner)}}
+    owner = {} if about.owner is None else {schema.OWNER: {"S": owner_key(storage, about.owner)}}
     return {**owner, **sealed_about(storage, root, about)}
 
 
@@ -163,10 +157,10 @@ def sealed_about(storage: Storage, root: Partition, about: ThreadDescription) ->
 
 def _text_of(root: Partition, about: ThreadDescription) -> bytes:
     text = metadata_json({name: value for name, value in vars(about).items() if value})
-    if text is None or len(text.encode()) > ABOUT_BYTES_MAX:
-        raise CheckpointerInputError(
-            f"owner, title and metadata of thread {root.thread_id!r} must be JSON of at most {ABOUT_BYTES_MAX} bytes"
-            " together; keep only what a list of threads shows"
+    if text is None or len(text.encode()) > limits.ABOUT_BYTES_MAX:
+        raise errors.CheckpointerInputError(
+            f"owner, title and metadata of thread {root.thread_id!r} must be JSON of at most"
+            f" {limits.ABOUT_BYTES_MAX} bytes together; keep only what a list of threads shows"
         )
     return text.encode()
 
@@ -177,7 +171,7 @@ def read_about(codec: Codec, item: Item) -> ThreadDescription:
     Raises:
         CheckpointCorruptionError: It is damaged, or was stored for another thread, or only its owner is left of it.
     """
-    if OWNER not in item and items.ABOUT not in item:
+    if schema.OWNER not in item and items.ABOUT not in item:
         return ThreadDescription()
     return ThreadDescription(**json.loads(codec.open(items.binary(item, items.ABOUT), item, items.ABOUT)))
 
@@ -196,12 +190,12 @@ def described(
         CheckpointerInputError: The owner is not a name, the title no text or the metadata no dict.
     """
     if metadata is not None and not isinstance(metadata, Mapping):
-        raise CheckpointerInputError(
+        raise errors.CheckpointerInputError(
             f"metadata is {metadata!r}; give a dict, or None to leave them as they are"
         )
     return ThreadDescription(
         about.owner if owner is None else checked_owner(owner, root),
-        about.title if title is None else checked_text(title, "title") or None,
+        about.title if title is None else arguments.checked_text(title, "title") or None,
         about.metadata if metadata is None else dict(metadata),
     )
 
@@ -232,7 +226,7 @@ def _description_in(
     while not query.done:
         for each in (yield from storage.table.query_page(query)):
             is_gone = not items.is_head(each) or items.is_expired(each, storage.clock(), as_ancestor=True)
-            metadata = None if is_gone else (yield from readable_metadata(storage, each))
+            metadata = None if is_gone else (yield from overview.readable_metadata(storage, each))
             owner = (metadata or {}).get(owner_from)
             if owner is not None:
                 return replace(known, owner=checked_owner(owner, root))
@@ -257,7 +251,7 @@ def carried_entry(
         The entry, the last activity and the creation, in epoch seconds; `None` if the original is not in the directory.
     """
     item = (yield from read.table.get(source.root, items.THREAD)) or {}
-    if LAST_ACTIVE not in item and storage.owner_from is None and storage.owner is None:
+    if schema.LAST_ACTIVE not in item and storage.owner_from is None and storage.owner is None:
         return None
     root = items.partition_of(source.thread_id)
     about = yield from _description_in(read, root, storage.owner_from, item)
@@ -266,11 +260,11 @@ def carried_entry(
         return None
     # An owner's key is the same for every thread, so this needs no key for digests. With one, the copy is listed as
     # this saver lists threads: the original may be from before it encrypted.
-    owner = {OWNER: item[OWNER]} if OWNER in item else {}
+    owner = {schema.OWNER: item[schema.OWNER]} if schema.OWNER in item else {}
     if about.owner is not None and (storage.owner_key is not None or not owner):
-        owner = {OWNER: {"S": owner_key(storage, about.owner)}}
+        owner = {schema.OWNER: {"S": owner_key(storage, about.owner)}}
     entry = {**owner, **sealed_about(storage, target, about)}
-    last_active = items.number(item, LAST_ACTIVE) or storage.clock()
+    last_active = items.number(item, schema.LAST_ACTIVE) or storage.clock()
     created_at = items.number(item, items.CREATED_AT) or (yield from began_at(read, source)) or last_active
     return entry, last_active, created_at
 
@@ -288,16 +282,16 @@ def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | 
         CheckpointNotFoundError: The thread has no checkpoint in its root namespace, or has expired.
         CheckpointerInputError: The owner in its metadata cannot be used.
     """
-    root = items.partition_of(checked_id(thread_id, "thread_id"))
-    found = yield from NamespaceReader(storage, root).page()
+    root = items.partition_of(arguments.checked_id(thread_id, "thread_id"))
+    found = yield from reads.NamespaceReader(storage, root).page()
     if not found:
-        raise CheckpointNotFoundError(
+        raise errors.CheckpointNotFoundError(
             f"thread {thread_id!r} of table {storage.table.name} has no checkpoint, or has expired"
         )
     newest = found[0]
     new = ThreadDescription((yield from description_of(storage, root, owner_from)).owner)
     now = datetime.fromtimestamp(storage.clock(), timezone.utc)
-    last_active = min(stored_at(newest.checkpoint_id) or now, now).timestamp()
+    last_active = min(moments.stored_at(newest.checkpoint_id) or now, now).timestamp()
     began = yield from began_at(storage, root)
     created_at = last_active if began is None else began
     thread = yield from find_epoch(storage, root)
@@ -308,7 +302,7 @@ def enter_thread(storage: Storage, thread_id: str, owner_from: str) -> Op[str | 
     known = read_about(storage.codec, there)
     about = replace(known, owner=known.owner or new.owner)
     entry = entry_of(storage, root, about)
-    if entry.get(OWNER) != there.get(OWNER):
+    if entry.get(schema.OWNER) != there.get(schema.OWNER):
         change = protocol.describe_thread(items.binary(there, items.EPOCH), entry, there)
         yield from storage.table.try_update(items.thread_key(root), change)
     return about.owner
@@ -321,12 +315,12 @@ def _enter(
 
     A prune may have ended the epoch since it was read: what it kept is entered under the next one.
     """
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         change = protocol.list_thread(epoch, *listed)
         found = yield from storage.table.try_update(items.thread_key(root), change)
         if not found:
             return None
         epoch = items.binary(found, items.EPOCH)
-        if LAST_ACTIVE in found:
+        if schema.LAST_ACTIVE in found:
             return found
     return None

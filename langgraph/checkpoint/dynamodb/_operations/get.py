@@ -7,17 +7,15 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 
-from .._format import items
+from .._format import items, limits
 from .._format.codec import Codec
 from .._format.content import Body, pending_writes, read_body, read_metadata
 from .._format.items import Partition
-from .._format.limits import ATTEMPTS_MAX
 from .._runtime.steps import Op, work
 from .._runtime.storage import CachedCheckpoint, CachedThread, Storage
 from ..errors import CheckpointNotFoundError
 from ..protocol import is_of_one_life, is_settled
-from .arguments import checkpoint_id_in, config_of, target
-from .other_savers import look_for_other_savers
+from . import arguments, other_savers
 from .reads import ChangedMeanwhileError, LoadedSegments, StoredCheckpoint, find, find_newest, load
 
 
@@ -38,8 +36,8 @@ def _entry_of(checkpoint: StoredCheckpoint, body: Body, loaded: LoadedSegments) 
 
 def get_tuple(storage: Storage, config: RunnableConfig) -> Op[CheckpointTuple | None]:
     """Read the checkpoint that a config names, or the newest of its namespace."""
-    partition = target(config)
-    read = yield from _read(storage, partition, checkpoint_id_in(config))
+    partition = arguments.target(config)
+    read = yield from _read(storage, partition, arguments.checkpoint_id_in(config))
     if read is None:
         return None
     checkpoint, loaded = read
@@ -54,14 +52,14 @@ def _read(
 ) -> Op[tuple[StoredCheckpoint, LoadedSegments] | None]:
     """Read a checkpoint, or the newest acknowledged one, with its segments; return `None` if there is none."""
     below: str | None = None
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         if checkpoint_id is None:
             checkpoint = yield from find_newest(storage, partition, below=below)
         else:
             checkpoint = yield from find(storage, partition, checkpoint_id)
         if checkpoint is None:
             if below is None:
-                yield from look_for_other_savers(storage, partition)
+                yield from other_savers.look_for_other_savers(storage, partition)
             if checkpoint_id is None and not partition.namespace:
                 # Somebody has deleted it. What begins now begins with its owner.
                 storage.cache.forget_thread(partition.pk)
@@ -77,8 +75,8 @@ def _read(
             return None
         below = checkpoint.checkpoint_id
     raise CheckpointNotFoundError(
-        f"checkpoints of thread {partition.thread_id!r} were deleted while they were read, in each of {ATTEMPTS_MAX}"
-        " attempts; retry the call"
+        f"checkpoints of thread {partition.thread_id!r} were deleted while they were read, in each of"
+        f" {limits.ATTEMPTS_MAX} attempts; retry the call"
     )
 
 
@@ -93,10 +91,10 @@ def decoded(
         for name, value in body.values.items()
     }
     found = CheckpointTuple(
-        config=config_of(partition, checkpoint.checkpoint_id),
+        config=arguments.config_of(partition, checkpoint.checkpoint_id),
         checkpoint=cast("Any", {**body.checkpoint, "channel_values": values}),
         metadata=read_metadata(codec, checkpoint.head, loaded.contents),
-        parent_config=None if parent_id is None else config_of(partition, parent_id),
+        parent_config=None if parent_id is None else arguments.config_of(partition, parent_id),
         pending_writes=pending_writes(codec, checkpoint.writes, loaded.contents),
     )
     return found, _entry_of(checkpoint, body, loaded)
@@ -110,7 +108,7 @@ def read_entry(
     The segments of a settled one are safe under the epoch with which the thread was read before, if that is given: a
     deletion that removes them deletes the checkpoint, and then ends that epoch.
     """
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         head = yield from storage.table.get(partition.pk, items.checkpoint_prefix(checkpoint_id))
         if head is None or items.is_expired(head, storage.clock()):
             return None

@@ -4,11 +4,8 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from .._format import items
+from .._format import items, pricing, schema, segments
 from .._format.items import Item, Partition
-from .._format.pricing import item_bytes
-from .._format.schema import ALIVE_UNTIL, PARTITION_KEY, RUN_ID, SORT_KEY, TTL_ATTRIBUTE
-from .._format.segments import reach
 from .._runtime.requests import Query
 from .._runtime.steps import Op
 from .._runtime.storage import Storage
@@ -17,17 +14,17 @@ from .reads import LoadedSegments
 
 # Everything but the data of segments, which is most of a thread's bytes.
 _ATTRIBUTES = (
-    PARTITION_KEY,
-    SORT_KEY,
-    RUN_ID,
-    TTL_ATTRIBUTE,
+    schema.PARTITION_KEY,
+    schema.SORT_KEY,
+    schema.RUN_ID,
+    schema.TTL_ATTRIBUTE,
     items.FORMAT,
     items.PARENT,
     items.STARTED_FROM,
     items.REBUILT_FROM,
     items.CREATED_AT,
     items.REGISTERED,
-    ALIVE_UNTIL,
+    schema.ALIVE_UNTIL,
     items.SHOWN_UNTIL,
     items.TTL_SECONDS,
     items.METADATA,
@@ -85,7 +82,7 @@ class Inventory:
 
     def named(self, checkpoint_ids: Iterable[str]) -> set[bytes]:
         """Return the ids of all segments that the items of some checkpoints name, directly or by index segments."""
-        return reach(items.named_ids(self.items_of(checkpoint_ids)), self.indexes.contents)
+        return segments.reach(items.named_ids(self.items_of(checkpoint_ids)), self.indexes.contents)
 
     def mark_committed(self, thread: Thread | None) -> None:
         """Set `committed` to the checkpoints whose heads are committed, going by the thread."""
@@ -109,7 +106,7 @@ def scan_namespace(storage: Storage, partition: Partition, *, with_sizes: bool =
     while not query.done:
         for item in (yield from storage.table.query_page(query)):
             if with_sizes:
-                inventory.sizes[items.sort_key(item)] = item_bytes(item)
+                inventory.sizes[items.sort_key(item)] = pricing.item_bytes(item)
                 item.pop(items.DATA, None)
             inventory.add(item)
     return inventory

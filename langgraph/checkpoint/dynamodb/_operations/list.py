@@ -8,21 +8,15 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 
-from .._format import items
-from .._format.content import read_metadata
+from .._format import content, items, limits, segments
 from .._format.items import Partition
-from .._format.limits import INDEX_GROUP, LARGE_SEGMENT_BYTES_MIN, PAGE_ITEMS_FIRST, PAGE_ITEMS_MAX
 from .._format.schema import PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY
-from .._format.segments import is_index
 from .._runtime.requests import Pages, Query
 from .._runtime.steps import Emit, Op, Stream, gather, work
 from .._runtime.storage import Storage
-from .arguments import checked_before, checked_filter, checked_limit, checkpoint_id_in, listed_config, target
+from . import arguments, get, other_savers, thread_item
 from .error_collector import ErrorCollector
-from .get import decoded
-from .other_savers import look_for_other_savers
 from .reads import ChangedMeanwhileError, LoadedSegments, NamespaceReader, StoredCheckpoint, find, load
-from .thread_item import namespaces
 
 # Sorts before every id that LangGraph makes.
 _OLDEST = "\x01"
@@ -60,11 +54,11 @@ def list_checkpoints(
     """List the checkpoints that match, up to a limit. Invalid arguments raise here, before the first step."""
     selection = Selection(
         storage=storage,
-        metadata_filter=checked_filter(metadata_filter),
-        before=checked_before(before),
-        left=checked_limit(limit),
+        metadata_filter=arguments.checked_filter(metadata_filter),
+        before=arguments.checked_before(before),
+        left=arguments.checked_limit(limit),
     )
-    return selection.of(listed_config(config))
+    return selection.of(arguments.listed_config(config))
 
 
 @dataclass(kw_only=True)
@@ -92,7 +86,7 @@ class Selection:
         """List the checkpoints of a namespace, a thread, or of the whole table."""
         if config is None:
             return self.of_table()
-        partition, checkpoint_id = target(config), checkpoint_id_in(config)
+        partition, checkpoint_id = arguments.target(config), arguments.checkpoint_id_in(config)
         if config["configurable"].get("checkpoint_ns") is None:
             return self.of_thread(partition, checkpoint_id)
         return self.of_namespaces([partition], checkpoint_id)
@@ -144,7 +138,7 @@ class Selection:
 
     def of_thread(self, root: Partition, checkpoint_id: str | None) -> Stream[CheckpointTuple]:
         """List every namespace of a thread, merged."""
-        within = yield from namespaces(self.storage, root)
+        within = yield from thread_item.namespaces(self.storage, root)
         yield from self.of_namespaces(within, checkpoint_id)
 
     def of_namespaces(
@@ -156,7 +150,7 @@ class Selection:
         if checkpoint_id is not None:
             found = yield from gather([find(self.storage, partition, checkpoint_id) for partition in within])
             if not any(found):
-                yield from look_for_other_savers(self.storage, within[0])
+                yield from other_savers.look_for_other_savers(self.storage, within[0])
             yield from self._emit([
                 (partition, checkpoint)
                 for partition, checkpoint in zip(within, found, strict=True)
@@ -165,7 +159,7 @@ class Selection:
             return
         first_page = _PAGE_ITEMS_UNLIMITED
         if self.left is not None:
-            first_page = min(PAGE_ITEMS_MAX, max(PAGE_ITEMS_FIRST, 2 * self.left))
+            first_page = min(limits.PAGE_ITEMS_MAX, max(limits.PAGE_ITEMS_FIRST, 2 * self.left))
         merge = _Merge([self._history(partition, first_page) for partition in within])
         is_empty = self.before is None and self.after is None
         while not self._complete:
@@ -175,7 +169,7 @@ class Selection:
             is_empty = False
             yield from self._emit(checkpoints)
         if is_empty:
-            yield from look_for_other_savers(self.storage, within[0])
+            yield from other_savers.look_for_other_savers(self.storage, within[0])
 
     def _history(self, partition: Partition, first_page: int) -> NamespaceReader:
         below, includes_below = self._start(partition)
@@ -232,8 +226,8 @@ class Selection:
         for count, (partition, checkpoint) in enumerate(checkpoints):
             new |= checkpoint.ids() - self._known(partition.pk).contents.keys()
             # An index segment names up to a group of segments.
-            named = sum(INDEX_GROUP if is_index(each) else 1 for each in new)
-            if count and named * LARGE_SEGMENT_BYTES_MIN > room:
+            named = sum(limits.INDEX_GROUP if segments.is_index(each) else 1 for each in new)
+            if count and named * limits.LARGE_SEGMENT_BYTES_MIN > room:
                 return count
         return len(checkpoints)
 
@@ -253,7 +247,7 @@ class Selection:
         if part is not None and (yield from loaded.read(self.storage, part.ids)):
             # A deletion is under way, or the table is damaged. Reading the whole checkpoint tells which.
             return True
-        metadata = read_metadata(self.storage.codec, checkpoint.head, loaded.contents)
+        metadata = content.read_metadata(self.storage.codec, checkpoint.head, loaded.contents)
         return self.matches(cast("Mapping[str, Any]", metadata), self.metadata_filter)
 
     def _read(self, partition: Partition, checkpoint: StoredCheckpoint) -> Op[CheckpointTuple | None]:
@@ -270,7 +264,7 @@ class Selection:
         if whole is None:
             return None
         size = sum(len(loaded.contents.get(each, b"")) for each in checkpoint.ids())
-        found, _ = yield from work(partial(decoded, partition, self.storage.codec, whole, loaded), size)
+        found, _ = yield from work(partial(get.decoded, partition, self.storage.codec, whole, loaded), size)
         return found
 
     def _known(self, pk: str) -> LoadedSegments:

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointMetadata
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
-from .._format import items
-from .._format.content import read_metadata
+from .._format import content, items, pricing
 from .._format.items import Item, Partition
-from .._format.pricing import item_bytes
 from .._format.schema import LAST_ACTIVE, PARTITION_KEY, RUN_ID, RUN_INDEX
 from .._runtime.failures import error_code
 from .._runtime.requests import Pages, Query
@@ -95,7 +93,7 @@ def _bytes_of(found: Iterable[Item]) -> Counter[str]:
     """Add up the sizes of items by the part of the partition key that all namespaces of a thread share."""
     sizes = Counter[str]()
     for item in found:
-        sizes["".join(items.partition_key(item).partition("#")[:2])] += item_bytes(item)
+        sizes["".join(items.partition_key(item).partition("#")[:2])] += pricing.item_bytes(item)
     return sizes
 
 
@@ -166,7 +164,7 @@ def readable_metadata(storage: Storage, head: Item) -> Op[CheckpointMetadata | N
     try:
         if part is not None:
             yield from loaded.read(storage, part.own)
-        return read_metadata(storage.codec, head, loaded.contents)
+        return content.read_metadata(storage.codec, head, loaded.contents)
     except CheckpointerConfigurationError:
         return None
 

@@ -18,33 +18,14 @@ from functools import partial
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, get_checkpoint_metadata
 
-from .. import protocol
-from .._format import items
-from .._format.codec import metadata_json, rough_bytes
-from .._format.content import delta_counters, pack_typed
+from .. import errors, protocol
+from .._format import codec, content, items, limits, segments
 from .._format.items import Item, Life, Partition, expires_before
-from .._format.limits import ATTEMPTS_MAX, MERGE_ATTEMPTS_MAX, METADATA_BYTES_MAX
-from .._format.segments import bytes_of
 from .._runtime.requests import Query
 from .._runtime.steps import Op, work
 from .._runtime.storage import PUT, CachedCheckpoint, CachedThread, Storage
-from ..errors import ThreadBusyError
-from ..protocol import is_reusable
-from .arguments import checkpoint_id_in, config_of, id_of, root_of_run, started_from, target
+from . import arguments, entries, get, reads, renew, thread_item
 from .compose import ItemBuilder, NewCheckpoint, composed
-from .entries import owner_in, with_owner
-from .get import read_entry
-from .reads import NamespaceReader
-from .renew import Use, use_thread
-from .thread_item import (
-    PinnedEpochError,
-    confirm_epoch,
-    ensure_registered,
-    extend_segments,
-    find_epoch,
-    is_confirmed,
-    read_thread,
-)
 
 
 def put(
@@ -57,8 +38,8 @@ def put(
     """Store a checkpoint. When this returns, it is whole and stays so until it is deleted."""
     new = snapshot_arguments(storage, config, checkpoint, metadata, new_versions)
     if storage.owner_from is not None:
-        owner = owner_in(config, metadata, storage.owner_from)
-        storage = with_owner(storage, items.partition_of(new.partition.thread_id), owner)
+        owner = entries.owner_in(config, metadata, storage.owner_from)
+        storage = entries.with_owner(storage, items.partition_of(new.partition.thread_id), owner)
     return (yield from store(storage, new))
 
 
@@ -76,16 +57,16 @@ def store(storage: Storage, new: NewCheckpoint) -> Op[RunnableConfig]:
 def _store(storage: Storage, new: NewCheckpoint) -> Op[RunnableConfig]:
     partition, pinned = new.partition, storage.pinned
     parent, thread = yield from _see_parent(storage, new)
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         is_committed, thread = yield from _attempt(storage, new, parent, thread)
         if is_committed:
-            return config_of(partition, new.checkpoint_id)
-        if pinned is not None and (thread is None or not is_reusable(thread.epoch, pinned.epoch)):
-            raise PinnedEpochError
+            return arguments.config_of(partition, new.checkpoint_id)
+        if pinned is not None and (thread is None or not protocol.is_reusable(thread.epoch, pinned.epoch)):
+            raise thread_item.PinnedEpochError
         new, parent = yield from _see_parent_again(storage, new, thread)
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"checkpoint {new.checkpoint_id!r} of thread {partition.thread_id!r} could not be stored: the thread was"
-        f" deleted or pruned during each of {ATTEMPTS_MAX} attempts; try again when that has ended"
+        f" deleted or pruned during each of {limits.ATTEMPTS_MAX} attempts; try again when that has ended"
     )
 
 
@@ -108,11 +89,11 @@ def _attempt(
     # A value that cannot be serialized raises here, before anything is stored.
     compose = partial(composed, storage, new, parent, None if thread is None else thread.epoch)
     head = yield from work(compose, _size(new, parent))
-    use = Use(partition, new.parent_id, new.root_id, new.checkpoint_id)
-    thread = yield from use_thread(storage, use, thread, parent)
+    use = renew.Use(partition, new.parent_id, new.root_id, new.checkpoint_id)
+    thread = yield from renew.use_thread(storage, use, thread, parent)
     if thread is None:
         return False, None
-    started, named = started_from(partition, new.root_id), items.named_ids([head.item])
+    started, named = arguments.started_from(partition, new.root_id), items.named_ids([head.item])
     if not (yield from store_segments(storage, partition, head.builder, named, thread, started)):
         return False, None
     item = items.with_life(head.item, thread.life)
@@ -120,8 +101,8 @@ def _attempt(
         return False, None
     if not (yield from put_head(storage, partition, item, thread.epoch, deletes_former_writes=True)):
         return False, None
-    seen = yield from confirm_epoch(storage, partition, thread.epoch)
-    if not is_confirmed(storage, thread, seen):
+    seen = yield from thread_item.confirm_epoch(storage, partition, thread.epoch)
+    if not thread_item.is_confirmed(storage, thread, seen):
         return False, seen
     storage.cache.remember_segments(partition.pk, thread.epoch, head.builder.stored())
     entry = CachedCheckpoint(
@@ -140,8 +121,8 @@ def _attempt(
 def _size(new: NewCheckpoint, parent: CachedCheckpoint | None) -> int:
     """Estimate how many bytes have to be serialized or copied."""
     if parent is not None:
-        return bytes_of(parent.values.values(), parent.chunks)
-    return rough_bytes(new.values)
+        return segments.bytes_of(parent.values.values(), parent.chunks)
+    return codec.rough_bytes(new.values)
 
 
 # 1. Take the arguments
@@ -159,8 +140,8 @@ def snapshot_arguments(
 
     `kept` names channels whose values are not among those of the checkpoint, but the parent's.
     """
-    partition, parent_id = target(config), checkpoint_id_in(config)
-    checkpoint_id = id_of(checkpoint)
+    partition, parent_id = arguments.target(config), arguments.checkpoint_id_in(config)
+    checkpoint_id = arguments.id_of(checkpoint)
     key = items.key(partition.pk, items.checkpoint_prefix(checkpoint_id))
     metadata = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name not in {"id", "channel_values"}}
@@ -171,8 +152,8 @@ def snapshot_arguments(
         parent_id=parent_id,
         metadata=_serialized_metadata(storage, metadata),
         rest=storage.codec.dumps(rest, "the checkpoint", "checkpoint"),
-        delta_channels=delta_counters(metadata),
-        root_id=root_of_run(partition, config, parent_id, metadata.get("parents")),
+        delta_channels=content.delta_counters(metadata),
+        root_id=arguments.root_of_run(partition, config, parent_id, metadata.get("parents")),
         run_id=items.indexable_run_id(metadata),
         versions=dict(checkpoint["channel_versions"]),
         new_channels=set(new_versions),
@@ -183,10 +164,10 @@ def snapshot_arguments(
 
 def _serialized_metadata(storage: Storage, metadata: CheckpointMetadata) -> str | bytes:
     """Return the metadata as readable JSON text, or packed as bytes to be sealed."""
-    text = None if storage.codec.encrypts else metadata_json(metadata)
-    if text is not None and len(text.encode()) <= METADATA_BYTES_MAX:
+    text = None if storage.codec.encrypts else codec.metadata_json(metadata)
+    if text is not None and len(text.encode()) <= limits.METADATA_BYTES_MAX:
         return text
-    return pack_typed(*storage.codec.dumps(metadata, "the metadata", "metadata"))
+    return content.pack_typed(*storage.codec.dumps(metadata, "the metadata", "metadata"))
 
 
 # 2. See the parent
@@ -203,20 +184,20 @@ def _see_parent(
     parent = None if new.parent_id is None else storage.cache.checkpoint(partition.pk, new.parent_id)
     if new.parent_id is not None and (parent is None or parent.thread is None):
         # Serialize before the first request: LangGraph may change a value while we wait.
-        yield from work(partial(new.dumps_all, storage.codec), rough_bytes(new.values))
+        yield from work(partial(new.dumps_all, storage.codec), codec.rough_bytes(new.values))
         if parent is not None and thread is None:
             # It is settled: its segments are safe under an epoch that is read before it.
-            thread = yield from find_epoch(storage, partition)
+            thread = yield from thread_item.find_epoch(storage, partition)
         parent, thread = yield from _read_parent(storage, partition, new.parent_id, thread)
     # The segments of a parent are safe under its own epoch.
-    if parent is not None and (thread is None or not is_reusable(thread.epoch, parent.epoch)):
+    if parent is not None and (thread is None or not protocol.is_reusable(thread.epoch, parent.epoch)):
         thread = parent.thread
     pinned = storage.pinned
-    if pinned is not None and (thread is None or not is_reusable(thread.epoch, pinned.epoch)):
+    if pinned is not None and (thread is None or not protocol.is_reusable(thread.epoch, pinned.epoch)):
         thread = pinned
         if new.parent_id is not None:
             # Its values may have to be stored again, for which they are needed.
-            parent = yield from read_entry(storage, partition, new.parent_id, pinned)
+            parent = yield from get.read_entry(storage, partition, new.parent_id, pinned)
     return parent, thread
 
 
@@ -224,10 +205,10 @@ def _read_parent(
     storage: Storage, partition: Partition, parent_id: str, thread: CachedThread | None
 ) -> Op[tuple[CachedCheckpoint | None, CachedThread | None]]:
     """Read the parent, or what is newest if it was never stored, and the thread before, if the parent is settled."""
-    parent = yield from read_entry(storage, partition, parent_id, thread)
+    parent = yield from get.read_entry(storage, partition, parent_id, thread)
     parent = parent or (yield from _newest_parts(storage, partition, thread))
     if thread is None and parent is not None and parent.thread is None:
-        thread = yield from find_epoch(storage, partition)
+        thread = yield from thread_item.find_epoch(storage, partition)
         return (yield from _read_parent(storage, partition, parent_id, thread))
     return parent, thread
 
@@ -236,13 +217,13 @@ def _newest_parts(
     storage: Storage, partition: Partition, thread: CachedThread | None
 ) -> Op[CachedCheckpoint | None]:
     """Return the newest checkpoint's segments for reuse. No value is inherited."""
-    found = yield from NamespaceReader(storage, partition).page()
+    found = yield from reads.NamespaceReader(storage, partition).page()
     if not found:
         return None
     newest_id = found[0].checkpoint_id
     entry = storage.cache.checkpoint(partition.pk, newest_id)
     if entry is None or entry.thread is None:
-        entry = yield from read_entry(storage, partition, newest_id, thread)
+        entry = yield from get.read_entry(storage, partition, newest_id, thread)
     return entry and replace(entry, versions={}, sources={})
 
 
@@ -257,12 +238,12 @@ def _see_parent_again(
     if new.parent_id is None:
         return new, None
     storage.cache.forget((new.partition.pk, new.parent_id))
-    parent = yield from read_entry(storage, new.partition, new.parent_id, thread)
+    parent = yield from get.read_entry(storage, new.partition, new.parent_id, thread)
     if parent is not None:
         return new, parent
     if not new.delta_channels:
         new = replace(new, parent_id=None)
-    return new, (yield from read_entry(storage, new.partition, new.checkpoint_id, thread))
+    return new, (yield from get.read_entry(storage, new.partition, new.checkpoint_id, thread))
 
 
 # 5. Store the segments, and 6. commit the head
@@ -292,7 +273,7 @@ def store_segments(
     """
     builder.check_named(named, thread.epoch)
     kept_until = thread.life.kept_until
-    yield from ensure_registered(storage, partition, thread, started_from)
+    yield from thread_item.ensure_registered(storage, partition, thread, started_from)
     if builder.segments:
         now = storage.clock()
         new = [items.with_expiry(items.created(each, now), kept_until) for each in builder.segments.values()]
@@ -300,7 +281,7 @@ def store_segments(
         for each in builder.segments:
             builder.chunks[each].expires_at = kept_until
     short = {each for each, chunk in builder.chunks.items() if expires_before(chunk.expires_at, kept_until)}
-    if short and (yield from extend_segments(storage, partition, short, kept_until)):
+    if short and (yield from thread_item.extend_segments(storage, partition, short, kept_until)):
         return False
     for each in short:
         builder.chunks[each].expires_at = kept_until
@@ -318,7 +299,7 @@ def put_head(
     """
     item = {**head, items.EPOCH: {"B": epoch}}
     replaced: Item | None = None
-    for _ in range(MERGE_ATTEMPTS_MAX):
+    for _ in range(limits.MERGE_ATTEMPTS_MAX):
         other = yield from storage.table.try_put(item, protocol.put_head(replaced))
         if other is None or other == item:
             return True
@@ -330,14 +311,14 @@ def put_head(
             mark = protocol.mark_of(epoch, storage.rng.randbytes(protocol.LIFE_BYTES))
             yield from storage.table.try_update(items.key_of(head), protocol.mark_head(other, mark))
             replaced = {**other, items.EPOCH: {"B": mark}}
-        thread = yield from read_thread(storage, partition)
-        if thread is None or not is_reusable(thread.epoch, epoch):
+        thread = yield from thread_item.read_thread(storage, partition)
+        if thread is None or not protocol.is_reusable(thread.epoch, epoch):
             return False
         if deletes_former_writes and is_former:
             yield from _delete_former_writes(storage, other, thread.life)
-    raise ThreadBusyError(
-        f"{items.name_of(head)} could not be stored: other calls put the same checkpoint {MERGE_ATTEMPTS_MAX} times"
-        " meanwhile; let one process run a thread at a time"
+    raise errors.ThreadBusyError(
+        f"{items.name_of(head)} could not be stored: other calls put the same checkpoint"
+        f" {limits.MERGE_ATTEMPTS_MAX} times meanwhile; let one process run a thread at a time"
     )
 
 

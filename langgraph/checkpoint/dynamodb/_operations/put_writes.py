@@ -14,32 +14,17 @@ from typing import Any, TypeAlias
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
-from .. import protocol
-from .._format import items, limits
+from .. import errors, protocol
+from .._format import items, limits, pricing
 from .._format.codec import Codec, rough_bytes
 from .._format.content import Write, pack_writes, read_writes
 from .._format.items import Item, Part, Partition, expires_before
-from .._format.pricing import item_bytes
 from .._format.segments import reach
 from .._runtime.steps import Op, Wait, work
 from .._runtime.storage import PUT, Cache, CachedCheckpoint, CachedThread, Storage
-from ..errors import CheckpointerInputError, ThreadBusyError
-from ..protocol import is_of_former_life, is_of_one_life, is_reusable
-from .arguments import checked_text, checkpoint_id_in, root_of_run, started_from, target
-from .compose import ItemBuilder
-from .entries import owner_in, with_owner
+from . import arguments, compose, entries, renew, thread_item
 from .put import store_segments
 from .reads import ChangedMeanwhileError, LoadedSegments, lost_parts
-from .renew import Use, is_due, use_thread
-from .thread_item import (
-    PinnedEpochError,
-    cached_thread,
-    confirm_epoch,
-    extend,
-    extend_segments,
-    is_confirmed,
-    read_thread,
-)
 
 Serialized: TypeAlias = tuple[dict[int, Write], dict[int, Write]]
 """The writes of one call: regular ones and special ones, by their index."""
@@ -82,11 +67,11 @@ def put_writes(
     partition, checkpoint_id = checked_task(config, task_id, task_path)
     if not writes:
         return
-    root_id = root_of_run(partition, config, checkpoint_id)
+    root_id = arguments.root_of_run(partition, config, checkpoint_id)
     if storage.owner_from is not None:
         # They may come before the first put of their thread.
-        owner = owner_in(config, {}, storage.owner_from)
-        storage = with_owner(storage, items.partition_of(partition.thread_id), owner)
+        owner = entries.owner_in(config, {}, storage.owner_from)
+        storage = entries.with_owner(storage, items.partition_of(partition.thread_id), owner)
     size = sum(rough_bytes(value) for _, value in writes)
     given = yield from work(partial(serialize, storage.codec, tuple(writes), task_path), size)
     yield from _wait_for_put(storage, partition, checkpoint_id, given)
@@ -99,13 +84,13 @@ def checked_task(config: RunnableConfig, task_id: str, task_path: str) -> tuple[
     Raises:
         CheckpointerInputError: The config names no checkpoint, or an argument cannot be stored.
     """
-    partition, checkpoint_id = target(config), checkpoint_id_in(config)
+    partition, checkpoint_id = arguments.target(config), arguments.checkpoint_id_in(config)
     if checkpoint_id is None:
-        raise CheckpointerInputError(
+        raise errors.CheckpointerInputError(
             'config["configurable"]["checkpoint_id"] is missing; give the checkpoint that the writes belong to'
         )
-    items.writes_sk(checkpoint_id, checked_text(task_id, "task_id"))
-    checked_text(task_path, "task_path")
+    items.writes_sk(checkpoint_id, arguments.checked_text(task_id, "task_id"))
+    arguments.checked_text(task_path, "task_path")
     return partition, checkpoint_id
 
 
@@ -172,7 +157,7 @@ def store(
         is_stored, thread = yield from _attempt(storage, task, head, storage.pinned or thread)
         if is_stored:
             return
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"writes of task {task_id!r} of thread {partition.thread_id!r} could not be stored: other calls for the same"
         f" task interfered {limits.MERGE_ATTEMPTS_MAX} times; let one process run a task at a time"
     )
@@ -244,7 +229,7 @@ def _known(cache: Cache, partition: Partition, head: CachedCheckpoint | None) ->
         return thread if partition.namespace else None
     if thread is None:
         return head.thread
-    return thread if is_of_one_life(thread.epoch, head.epoch) else None
+    return thread if protocol.is_of_one_life(thread.epoch, head.epoch) else None
 
 
 def _attempt(
@@ -265,11 +250,11 @@ def _attempt(
     # Writes that may replace acknowledged ones must not name segments that a deletion may be removing.
     reuses = not task.special and not task.old and task.size_bytes > limits.INLINE_STATE_BYTES_MAX
     base = _safe(head, thread) if reuses else None
-    builder = ItemBuilder(storage, partition, task.key, base)
+    builder = compose.ItemBuilder(storage, partition, task.key, base)
     parts = yield from work(partial(_parts, builder, task, base), task.size_bytes)
     entry = storage.cache.checkpoint(partition.pk, task.checkpoint_id)
-    use = Use(partition, task.checkpoint_id, task.root_id)
-    thread = yield from use_thread(storage, use, thread, entry)
+    use = renew.Use(partition, task.checkpoint_id, task.root_id)
+    thread = yield from renew.use_thread(storage, use, thread, entry)
     if thread is None:
         return False, None
     # Parts that name segments, or are in a namespace with a marker, depend on more than their own item. And special
@@ -277,16 +262,16 @@ def _attempt(
     named = {each for part in parts.values() for each in part.ids}
     must_confirm = bool(partition.namespace or named or task.given[1])
     # Writes may come before the first checkpoint of their namespace.
-    started = started_from(partition, task.root_id)
+    started = arguments.started_from(partition, task.root_id)
     if must_confirm and not (yield from store_segments(storage, partition, builder, named, thread, started)):
         _begin_again(storage, task)
         return False, None
     found = yield from _store_parts(storage, task, parts, thread)
     if found is not None:
         return False, (yield from _merge(storage, task, parts, found, thread))
-    if must_confirm or is_due(storage, thread):
-        seen = yield from confirm_epoch(storage, partition, thread.epoch)
-        if not is_confirmed(storage, thread, seen):
+    if must_confirm or renew.is_due(storage, thread):
+        seen = yield from thread_item.confirm_epoch(storage, partition, thread.epoch)
+        if not thread_item.is_confirmed(storage, thread, seen):
             # A deletion came between, and may have removed segments before the update named them. Or a renewal did, and
             # may not have seen the writes.
             _begin_again(storage, task, seen)
@@ -298,8 +283,8 @@ def _attempt(
 def _begin_again(storage: Storage, task: _Task, thread: CachedThread | None = None) -> None:
     """Start over with all writes of a task: a deletion may have removed segments that its item names."""
     pinned = storage.pinned
-    if pinned is not None and (thread is None or not is_reusable(thread.epoch, pinned.epoch)):
-        raise PinnedEpochError
+    if pinned is not None and (thread is None or not protocol.is_reusable(thread.epoch, pinned.epoch)):
+        raise thread_item.PinnedEpochError
     task.begin({})
 
 
@@ -308,14 +293,14 @@ def _safe(head: CachedCheckpoint | None, thread: CachedThread | None) -> CachedC
 
     Tasks often write most of their input again. They can name its segments, which stay as long as the checkpoint.
     """
-    if head is None or thread is None or not is_reusable(head.epoch, thread.epoch):
+    if head is None or thread is None or not protocol.is_reusable(head.epoch, thread.epoch):
         return None
     return head
 
 
-def _parts(builder: ItemBuilder, task: _Task, base: CachedCheckpoint | None) -> dict[str, Part]:
+def _parts(builder: compose.ItemBuilder, task: _Task, base: CachedCheckpoint | None) -> dict[str, Part]:
     """Build the parts of the writes item: the regular writes as a group, and each special write by itself."""
-    beside = item_bytes(items.created(task.key, builder.now))
+    beside = pricing.item_bytes(items.created(task.key, builder.now))
     parts = {
         name: builder.part(name, pack_writes([task.special[index]]), limits.WRITES_BYTES_MAX, beside=beside)
         for index, name in items.SPECIAL_WRITES.items()
@@ -383,10 +368,10 @@ def _merge(
         return thread
     expires_at = items.expires_at(found)
     if expires_at != thread.life.kept_until:
-        seen = yield from read_thread(storage, task.partition)
+        seen = yield from thread_item.read_thread(storage, task.partition)
         if seen is None or seen.is_pending:
             return None
-        thread = cached_thread(storage, task.partition, seen)
+        thread = thread_item.cached_thread(storage, task.partition, seen)
         if (yield from _is_of_former_life(storage, task, found, thread)):
             task.begin(found)
             return thread
@@ -398,9 +383,13 @@ def _merge(
         part = items.parse_part(found, items.WRITES)
         if part is not None and part.own:
             # A deletion may still be about to remove their segments.
-            seen = yield from read_thread(storage, task.partition)
+            seen = yield from thread_item.read_thread(storage, task.partition)
             lacks = lacks or seen is None or not seen.confirms(protocol.epoch_of(found, items.WRITES))
-            known = None if seen is None or seen.is_pending else cached_thread(storage, task.partition, seen)
+            known = (
+                None
+                if seen is None or seen.is_pending
+                else thread_item.cached_thread(storage, task.partition, seen)
+            )
         task.regular = {**task.regular, **stored} if lacks else {}
     task.old, task.replaces = found, False
     order = items.number(found, items.ORDER)
@@ -419,14 +408,14 @@ def _merge(
 
 def _is_of_former_life(storage: Storage, task: _Task, found: Item, thread: CachedThread) -> Op[bool]:
     """Tell whether a task's item is of a life of the thread that has ended, or arrived after its deletion."""
-    if not is_of_former_life(found, thread.life):
+    if not protocol.is_of_former_life(found, thread.life):
         return False
     kept_until = thread.life.kept_until
     if kept_until is None or expires_before(kept_until, items.expires_at(found)):
         return True
     # So old writes of this life have their head. It may be one of the former life, which is to be put again.
     head = yield from storage.table.get(task.partition.pk, items.checkpoint_prefix(task.checkpoint_id))
-    return head is not None and not is_of_one_life(items.binary(head, items.EPOCH), thread.epoch)
+    return head is not None and not protocol.is_of_one_life(items.binary(head, items.EPOCH), thread.epoch)
 
 
 def _stored_writes(storage: Storage, partition: Partition, found: Item) -> Op[dict[int, Write]]:
@@ -450,7 +439,7 @@ def _keep_longer(storage: Storage, task: _Task, found: Item, kept_until: int | N
     """Keep the stored writes, and their segments, as long as what is stored in the thread now."""
     loaded, named = LoadedSegments(task.partition.pk), items.named_ids([found])
     yield from loaded.read_indexes(storage, named)
-    yield from extend_segments(storage, task.partition, reach(named, loaded.contents), kept_until)
+    yield from thread_item.extend_segments(storage, task.partition, reach(named, loaded.contents), kept_until)
     # An item that has expired by now is replaced instead: its segments may have been removed before they were extended.
     if not items.is_expired(found, storage.clock()):
-        yield from extend(storage, task.key, kept_until)
+        yield from thread_item.extend(storage, task.key, kept_until)

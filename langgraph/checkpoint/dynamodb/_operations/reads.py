@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from .._format import items, limits
+from .._format import items, limits, schema
 from .._format.codec import Codec, open_plain
 from .._format.items import Item, Partition
-from .._format.schema import ALIVE_UNTIL, TTL_ATTRIBUTE
 from .._format.segments import Chunk, expand, is_index, piece
 from .._runtime.requests import Query, Table
 from .._runtime.steps import Op, gather, work
@@ -76,7 +75,7 @@ class LifeOfThread:
         A head carries until when its thread was alive when it was stored. A use is noted before anything is stored, so
         only the thread item tells what came later.
         """
-        until, now = items.number(head, ALIVE_UNTIL), self._storage.clock()
+        until, now = items.number(head, schema.ALIVE_UNTIL), self._storage.clock()
         if until is None or until > now:
             return True
         if not self._read:
@@ -459,7 +458,7 @@ def _cached_segments(
 ) -> dict[bytes, CachedSegment]:
     cached = {}
     for segment_id, item in read.items():
-        chunk = Chunk.of(piece(contents[segment_id]), items.number(item, TTL_ATTRIBUTE))
+        chunk = Chunk.of(piece(contents[segment_id]), items.number(item, schema.TTL_ATTRIBUTE))
         cached[segment_id] = CachedSegment(items.binary(item, items.DATA), chunk)
     return cached
 

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from .. import protocol
+from .. import errors, protocol
 from .._format import items
 from .._format.items import Item, Partition, expires_before
 from .._format.limits import ATTEMPTS_MAX, PUT_WAIT_SECONDS_MAX
@@ -33,22 +33,10 @@ from .._format.segments import reach
 from .._runtime.requests import Query
 from .._runtime.steps import Op, Wait, gather
 from .._runtime.storage import PUT, RENEWAL, CachedCheckpoint, CachedThread, Storage
-from ..errors import ThreadBusyError
 from ..protocol import Thread
+from . import thread_item
 from .needs import Before, Needs
 from .reads import AncestorReader, LoadedSegments, NamespaceReader, StoredCheckpoint, segment_items
-from .thread_item import (
-    cached_thread,
-    checked_thread,
-    ensure_epoch,
-    extend,
-    extend_segments,
-    find_epoch,
-    marked_namespace,
-    namespace_markers,
-    new_registration,
-    read_thread,
-)
 
 _SHARE = 10
 """A use is noted once this share of the ttl has passed since the last one. `protocol.KEPT_PERCENT` reckons with it."""
@@ -100,7 +88,9 @@ def use_thread(
         ThreadBusyError: Other calls interfered at every attempt, or the thread is a copy that is not complete.
     """
     if thread is None:
-        thread = yield from (ensure_epoch if use.begins else find_epoch)(storage, use.partition)
+        thread = yield from (thread_item.ensure_epoch if use.begins else thread_item.find_epoch)(
+            storage, use.partition
+        )
     root = use.partition.root
     for other in _others(storage, use, thread):
         # Many tasks may end at once. What one of them notes need not be noted by the others.
@@ -159,15 +149,15 @@ def is_due(storage: Storage, thread: CachedThread | Thread) -> bool:
 def _note(storage: Storage, use: Use, known: CachedThread) -> Op[CachedThread | None]:
     partition = use.partition
     for _ in range(ATTEMPTS_MAX):
-        thread = yield from read_thread(storage, partition)
+        thread = yield from thread_item.read_thread(storage, partition)
         now = storage.clock()
         if thread is None or thread.is_pending or not protocol.is_reusable(thread.epoch, known.epoch):
             return None
-        checked_thread(partition, thread)
+        thread_item.checked_thread(partition, thread)
         if not is_due(storage, thread):
-            return cached_thread(storage, partition, thread)
+            return thread_item.cached_thread(storage, partition, thread)
         if not thread.is_alive(now) and not (yield from _goes_on(storage, use, thread, now)):
-            yield from ensure_epoch(storage, partition)
+            yield from thread_item.ensure_epoch(storage, partition)
             return None
         if thread.needs_renewal(now):
             yield from _renew(storage, use, thread)
@@ -175,8 +165,8 @@ def _note(storage: Storage, use: Use, known: CachedThread) -> Op[CachedThread | 
         change = protocol.note_use(thread, now)
         item = yield from storage.table.changed(items.thread_key(partition), change)
         if item is not None:
-            return cached_thread(storage, partition, Thread.parse(item))
-    raise ThreadBusyError(
+            return thread_item.cached_thread(storage, partition, Thread.parse(item))
+    raise errors.ThreadBusyError(
         f"the use of thread {partition.thread_id!r} could not be noted: other calls deleted from the thread or"
         f" wrote to it during each of {ATTEMPTS_MAX} attempts; retry the call"
     )
@@ -216,7 +206,7 @@ def _renew_point(storage: Storage, use: Use, known: CachedThread) -> Op[None]:
 
     In most cases it is part of the state, and has been renewed. One of history expires as it was stored otherwise.
     """
-    thread = yield from read_thread(storage, use.partition)
+    thread = yield from thread_item.read_thread(storage, use.partition)
     if thread is None or not protocol.is_reusable(thread.epoch, known.epoch):
         return
     root = items.partition_of(use.partition.thread_id)
@@ -251,15 +241,18 @@ class _Renewal:
 
     def renew_others(self, needs: Needs) -> Op[bool]:
         """Renew what runs from root checkpoints need in other namespaces; return whether all is as it was read."""
-        markers = yield from namespace_markers(self.storage, self.root)
+        markers = yield from thread_item.namespace_markers(self.storage, self.root)
         living = [each for each in markers if needs.has_call(items.text(each, items.STARTED_FROM))]
         renewed = yield from gather([self._renew_marked(each, needs.before()) for each in living])
         return all(renewed)
 
     def _renew_marked(self, marker: Item, before: Before) -> Op[bool]:
-        within, marked_until = marked_namespace(self.root, marker), protocol.findable_until(self.until)
+        within, marked_until = (
+            thread_item.marked_namespace(self.root, marker),
+            protocol.findable_until(self.until),
+        )
         if expires_before(items.expires_at(marker), marked_until):
-            change = protocol.register_again(marked_until, new_registration(self.storage, marker))
+            change = protocol.register_again(marked_until, thread_item.new_registration(self.storage, marker))
             other = yield from self.storage.table.try_update(items.key_of(marker), change)
             if other is None:
                 known = CachedThread(self.thread.epoch, self.thread.life)
@@ -333,7 +326,9 @@ class _Renewal:
         read = yield from segment_items(storage.table, partition.pk, wanted - cached.keys())
         expiries |= {items.segment_id_of(each): items.expires_at(each) for each in read}
         short = {each for each, expires_at in expiries.items() if expires_before(expires_at, until)}
-        gone = (wanted - expiries.keys()) | (yield from extend_segments(storage, partition, short, until))
+        gone = (wanted - expiries.keys()) | (
+            yield from thread_item.extend_segments(storage, partition, short, until)
+        )
         for each in (cached.keys() & short) - gone:
             cached[each].chunk.expires_at = until
         whole = [each for each in members if gone.isdisjoint(reached[items.sort_key(each)])]
@@ -359,7 +354,7 @@ class _Renewal:
         short = [each for each in members if expires_before(items.expires_at(each), until)]
         whole = yield from self._extend_named(partition, short)
         writes = [each for each in whole if not items.is_head(each)]
-        yield from gather([extend(self.storage, items.key_of(each), until) for each in writes])
+        yield from gather([thread_item.extend(self.storage, items.key_of(each), until) for each in writes])
         heads = [each for each in whole if items.is_head(each)]
         changes = [(items.key_of(each), protocol.extend_ancestor(each, until)) for each in heads]
         yield from gather([table.try_update(key, change) for key, change in changes])

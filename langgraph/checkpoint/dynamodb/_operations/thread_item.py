@@ -7,15 +7,12 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .. import protocol
-from .._format import items, limits
+from .. import errors, protocol
+from .._format import items, limits, moments, schema
 from .._format.items import Item, Partition, expires_before, later
-from .._format.moments import stored_at
-from .._format.schema import OWNER, PARTITION_KEY, SORT_KEY
 from .._runtime.requests import Query
 from .._runtime.steps import Op, Wait, gather
 from .._runtime.storage import CachedThread, Facts, Storage
-from ..errors import CheckpointCorruptionError, ThreadBusyError
 from ..protocol import Thread
 from .other_savers import look_for_other_savers
 
@@ -88,7 +85,7 @@ def ensure_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         begun = yield from storage.table.changed(key, begin)
         if begun is not None:
             return cached_thread(storage, partition, Thread.parse(begun))
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"thread {partition.thread_id!r} was deleted {limits.ATTEMPTS_MAX} times while something was stored in it;"
         " retry the call"
     )
@@ -101,7 +98,7 @@ def checked_thread(partition: Partition, thread: Thread) -> Thread:
         ThreadBusyError: It is a copy that is not complete.
     """
     if thread.is_being_copied:
-        raise ThreadBusyError(
+        raise errors.ThreadBusyError(
             f"thread {partition.thread_id!r} is a copy that is not complete; wait for copy_thread, or if it has died,"
             " repeat it or delete the thread"
         )
@@ -127,7 +124,7 @@ def find_epoch(storage: Storage, partition: Partition) -> Op[CachedThread]:
         # Only a thread that had a life is dead, so this gives it none.
         begin = protocol.begin_epoch(thread, thread.life, storage.clock(), None)
         yield from storage.table.changed(items.thread_key(partition), begin)
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"thread {partition.thread_id!r} was pruned {limits.ATTEMPTS_MAX} times while something was stored in it;"
         " retry the call"
     )
@@ -269,15 +266,15 @@ def began_at(storage: Storage, partition: Partition) -> Op[float | None]:
         prefix=items.CHECKPOINTS,
         consistent=False,
         first_page=1,
-        attributes=(PARTITION_KEY, SORT_KEY),
+        attributes=(schema.PARTITION_KEY, schema.SORT_KEY),
     )
     oldest = yield from storage.table.query_page(query)
-    made = stored_at(items.checkpoint_id_of(oldest[0])) if oldest else None
+    made = moments.stored_at(items.checkpoint_id_of(oldest[0])) if oldest else None
     return None if made is None else min(made.timestamp(), storage.clock())
 
 
 def _tell_of_missing_owner(storage: Storage, partition: Partition, entry: Item) -> None:
-    if OWNER not in entry:
+    if schema.OWNER not in entry:
         tell_of_missing_owner(storage.cache.facts, partition.thread_id, storage.owner_from)
 
 
@@ -364,7 +361,7 @@ def acquire_claim(storage: Storage, root: Partition, token: bytes, *, resets: bo
         thread = yield from _try_claim(storage, root, token, delay, resets=resets)
         if thread is not None:
             return Claim(root, token, thread, claimed_at)
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"thread {root.thread_id!r} is being deleted or pruned by another call, for over"
         f" {limits.BACKOFF_SECONDS_TOTAL:.0f} s; retry later, since a call that died releases it after"
         f" {limits.CLAIM_SECONDS} s"
@@ -405,7 +402,7 @@ def _parsed_or_reset(storage: Storage, root: Partition, item: Item, *, resets: b
     """Parse a thread item for a deletion, or reset it if it is damaged and may be reset: return `None` then."""
     try:
         return Thread.parse_for_deletion(item)
-    except CheckpointCorruptionError as error:
+    except errors.CheckpointCorruptionError as error:
         if not resets:
             raise
         logger.warning("%s. Thread %r is deleted all the same.", error, root.thread_id)
@@ -430,7 +427,7 @@ def check_claim(storage: Storage, claim: Claim, *, has_deleted: bool = False) ->
         return
     if has_deleted:
         raise overtaken(storage, claim, {})
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"deleting from thread {claim.root.thread_id!r} took longer than its claim of {limits.CLAIM_SECONDS} s, and"
         " another deletion took over before anything was deleted; retry the call"
     )
@@ -478,7 +475,7 @@ def overtaken(storage: Storage, claim: Claim, item: Item) -> Exception:
         " another deletion took over. The checkpoints are deleted; what only they needed goes with the next prune or"
         " deletion of the thread."
     )
-    return ThreadBusyError(msg)
+    return errors.ThreadBusyError(msg)
 
 
 def release(storage: Storage, root: Partition, token: bytes, *, is_empty: bool) -> Op[None]:
@@ -546,7 +543,7 @@ def register_namespace(
             return expires_at
         # The other marker lives longer, or is newer by the clock of who put it.
         expires_at, other = later(expires_at, items.expires_at(found)), found
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"namespace {partition.namespace!r} of thread {partition.thread_id!r} is being registered by other processes"
         f" ({limits.ATTEMPTS_MAX} attempts); retry the call"
     )

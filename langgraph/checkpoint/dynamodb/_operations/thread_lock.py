@@ -12,10 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from .._format import items
+from .._format import items, limits, schema
 from .._format.items import Item, Partition
-from .._format.limits import LOCK_KEPT_SECONDS, LOCK_SKEW_SECONDS, LOCK_TTL_SECONDS_MIN
-from .._format.schema import TTL_ATTRIBUTE
 from .._runtime.attempts import backoff_seconds
 from .._runtime.options import check_seconds, check_ttl
 from .._runtime.steps import Op
@@ -49,7 +47,7 @@ def hold_on(thread_id: str, ttl: float, wait: float, token: bytes = b"") -> Hold
 
     It has no token before a lock gives it one.
     """
-    check_ttl("ttl", ttl, at_least=LOCK_TTL_SECONDS_MIN)
+    check_ttl("ttl", ttl, at_least=limits.LOCK_TTL_SECONDS_MIN)
     check_seconds("wait", wait, at_least=0)
     root = items.partition_of(checked_id(thread_id, "thread_id"))
     return Hold(root, ttl, token)
@@ -106,7 +104,7 @@ class TableHolder:
         held_until, other = yield from self._hold(hold, now, _IS_FREE, _dead(now), delay_seconds)
         if other is None:
             return Attempt(held_until)
-        dead_at = (items.number(other, items.HELD_UNTIL) or 0) / 1000 + LOCK_SKEW_SECONDS
+        dead_at = (items.number(other, items.HELD_UNTIL) or 0) / 1000 + limits.LOCK_SKEW_SECONDS
         return Attempt(None, max(dead_at - self.clock(), 0.0))
 
     def renew(self, hold: Hold) -> Op[float]:
@@ -151,13 +149,13 @@ class TableHolder:
         change = Change(
             "SET #holder = :holder, #until = :until, #expiry = :expiry",
             condition,
-            {**_NAMES, "#expiry": TTL_ATTRIBUTE},
+            {**_NAMES, "#expiry": schema.TTL_ATTRIBUTE},
             {
                 **values,
                 ":holder": {"B": hold.token},
                 ":until": {"N": str(held_until)},
                 # Long after the hold is over by any clock, including DynamoDB's.
-                ":expiry": {"N": str(held_until // 1000 + LOCK_KEPT_SECONDS)},
+                ":expiry": {"N": str(held_until // 1000 + limits.LOCK_KEPT_SECONDS)},
             },
         )
         other = yield from self.storage.table.try_update(hold.key, change, delay_seconds=delay_seconds)
@@ -169,7 +167,7 @@ class TableHolder:
 
 def _dead(now: float) -> Item:
     """Return the value for `_IS_FREE`: a hold that ended before this time is over by any clock."""
-    return {":dead": {"N": str(int((now - LOCK_SKEW_SECONDS) * 1000))}}
+    return {":dead": {"N": str(int((now - limits.LOCK_SKEW_SECONDS) * 1000))}}
 
 
 def lost(hold: Hold) -> ThreadLockLostError:

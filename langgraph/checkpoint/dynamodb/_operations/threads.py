@@ -15,21 +15,17 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from .. import protocol
-from .._format import items, schema
-from .._format.codec import UnreadableError, metadata_json
+from .._format import codec, items, limits, schema
 from .._format.items import Item, Partition
-from .._format.limits import ATTEMPTS_MAX, PARTITION_KEY_BYTES_MAX, SKEW_SECONDS
 from .._format.moments import in_epoch_seconds
 from .._runtime.requests import Pages
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
 from ..errors import CheckpointCorruptionError, CheckpointerError, CheckpointerInputError, ThreadBusyError
+from . import overview, reads, thread_item
 from .arguments import checked_filter, checked_id, shortened
 from .entries import ThreadDescription, described, entry_of, is_of_tenant, owner_key, read_about
 from .error_collector import OF_ONE_THREAD
-from .overview import readable_metadata, status_of
-from .reads import NamespaceReader
-from .thread_item import began_at, check_pinned, ensure_epoch
 
 logger = logging.getLogger("langgraph.checkpoint.dynamodb")
 
@@ -44,7 +40,7 @@ _DAYS_MAX = 366
 MOMENT_MAX = 253_402_300_799
 # A cursor names a thread. JSON writes a byte of its key in up to three, as \u00e9 for the two of é, and Base64 makes
 # three bytes four. The rest is the time.
-_CURSOR_CHARACTERS_MAX = 4 * (3 * PARTITION_KEY_BYTES_MAX + 64) // 3
+_CURSOR_CHARACTERS_MAX = 4 * (3 * limits.PARTITION_KEY_BYTES_MAX + 64) // 3
 STATUSES = ("idle", "waiting", "failed")
 
 
@@ -96,14 +92,14 @@ def set_thread(
     # Refuse what cannot be stored before the thread is created for it.
     new = entry_of(storage, root, described(ThreadDescription(storage.owner), root, owner, title, metadata))
     entry, old = new, None
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         old = yield from _describe(storage, root, entry, old)
         if old is None:
             return
         if schema.LAST_ACTIVE not in old:
             entry, old = new, None
             continue
-        check_pinned(storage, items.binary(old, items.EPOCH))
+        thread_item.check_pinned(storage, items.binary(old, items.EPOCH))
         known = read_about(storage.codec, old)
         about = described(known, root, owner, title, metadata)
         entry = entry_of(storage, root, about)
@@ -111,8 +107,8 @@ def set_thread(
         if about == known and old.get(schema.OWNER) == entry.get(schema.OWNER):
             return
     raise ThreadBusyError(
-        f"thread {thread_id!r} was changed or deleted {ATTEMPTS_MAX} times while its owner or title was set; retry the"
-        " call"
+        f"thread {thread_id!r} was changed or deleted {limits.ATTEMPTS_MAX} times while its owner or title was set;"
+        " retry the call"
     )
 
 
@@ -132,11 +128,11 @@ def _describe(storage: Storage, root: Partition, entry: Item, old: Item | None) 
         ThreadBusyError: The thread was deleted at every attempt.
     """
     if old is None:
-        thread = yield from ensure_epoch(replace(storage, entry=lambda: entry), root)
+        thread = yield from thread_item.ensure_epoch(replace(storage, entry=lambda: entry), root)
         found = yield from storage.table.get(root.pk, items.THREAD)
         if found is None or schema.LAST_ACTIVE in found:
             return found or {}
-        now, began = storage.clock(), (yield from began_at(storage, root))
+        now, began = storage.clock(), (yield from thread_item.began_at(storage, root))
         change = protocol.list_thread(thread.epoch, entry, now, now if began is None else began)
     else:
         change = protocol.describe_thread(items.binary(old, items.EPOCH), entry, old)
@@ -211,7 +207,7 @@ def _partitions(
     # A position may come from anywhere. No thread was active a day after now.
     latest = storage.clock() + 24 * 3600
     # By a clock that is ahead, one may have been active tomorrow already.
-    at = storage.clock() + SKEW_SECONDS if before is None else min(before.last_active, latest)
+    at = storage.clock() + limits.SKEW_SECONDS if before is None else min(before.last_active, latest)
     day = datetime.fromtimestamp(at, timezone.utc).date()
     while day.isoformat() >= protocol.day_of(since):
         yield schema.DAY_INDEX, schema.ACTIVE_DAY, day.isoformat()
@@ -250,11 +246,11 @@ class Newest:
 
 def look_up(storage: Storage, thread_id: str) -> Op[Newest]:
     """Read the status, step and id of a thread's newest checkpoint."""
-    found = yield from NamespaceReader(storage, items.partition_of(thread_id), consistent=False).page()
+    found = yield from reads.NamespaceReader(storage, items.partition_of(thread_id), consistent=False).page()
     if not found:
         return Newest("idle")
-    metadata = yield from readable_metadata(storage, found[0].head)
-    return Newest(status_of(found[0].writes), (metadata or {}).get("step"), found[0].checkpoint_id)
+    metadata = yield from overview.readable_metadata(storage, found[0].head)
+    return Newest(overview.status_of(found[0].writes), (metadata or {}).get("step"), found[0].checkpoint_id)
 
 
 # Listing
@@ -368,7 +364,7 @@ class _ThreadList:
             # Its owner is not known: somebody may have forged the entry, or has another key.
             if self.for_operators:
                 # Damage does not keep them from the thread, but the wrong key does.
-                self.damage = self.damage or (error if isinstance(error, UnreadableError) else None)
+                self.damage = self.damage or (error if isinstance(error, codec.UnreadableError) else None)
                 return ThreadSummary(root.thread_id, None, None, {}, None, in_epoch_seconds(last_active))
             logger.warning("Thread %r is left out of a list: %s", root.thread_id, error)
             self.damage = self.damage or error
@@ -409,7 +405,7 @@ def _has_expired(item: Item, now: float) -> bool:
 def _wanted(metadata: Any) -> dict[str, Any]:
     """Return the metadata that listed threads must have as the directory stores them: a tuple is a list."""
     wanted = checked_filter(metadata)
-    text = metadata_json(wanted)
+    text = codec.metadata_json(wanted)
     if text is None:
         raise CheckpointerInputError(
             f"metadata is {shortened(wanted)}, which no thread can have; give a dict that JSON can represent"

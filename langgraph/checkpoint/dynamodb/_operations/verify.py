@@ -17,25 +17,18 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from .._format import items
-from .._format.attributes import check_attributes
+from .._format import attributes, items, pricing, schema, segments
 from .._format.codec import Codec, UnreadableError
 from .._format.content import read_body, read_metadata, read_writes
 from .._format.items import Item, Partition, later
-from .._format.pricing import item_bytes
-from .._format.schema import PARTITION_KEY, TTL_ATTRIBUTE
-from .._format.segments import is_index, reach
 from .._runtime.requests import Pages, Query
 from .._runtime.steps import Emit, Op, Stream, work
 from .._runtime.storage import Storage
 from ..errors import CheckpointCorruptionError, CheckpointFormatError
 from ..protocol import Thread, is_orphan
-from .arguments import checked_id
-from .collect import Choice, abandoned_writes, collect
+from . import arguments, collect, overview, thread_item
 from .inventory import Inventory
-from .overview import SCAN_SEGMENTS
 from .reads import ChangedMeanwhileError, LoadedSegments, StoredCheckpoint, find, load, open_segment
-from .thread_item import marked_namespace, namespace_markers, read_thread, register_namespace
 
 # How many flaws of a thread have a message; all are counted.
 _FLAWS_SHOWN = 20
@@ -128,11 +121,11 @@ def scan_partitions(storage: Storage) -> Stream[tuple[Sequence[str], int]]:
     parts = [
         Pages({
             "ProjectionExpression": "#pk",
-            "ExpressionAttributeNames": {"#pk": PARTITION_KEY},
+            "ExpressionAttributeNames": {"#pk": schema.PARTITION_KEY},
             "Segment": part,
-            "TotalSegments": SCAN_SEGMENTS,
+            "TotalSegments": overview.SCAN_SEGMENTS,
         })
-        for part in range(SCAN_SEGMENTS)
+        for part in range(overview.SCAN_SEGMENTS)
     ]  # fmt: skip
     while parts:
         responses = yield from storage.table.scan_pages(parts)
@@ -152,14 +145,14 @@ def verify_thread(storage: Storage, thread_id: str, scanned: Collection[str] = (
     Returns:
         Its contents and flaws. Damage is not raised.
     """
-    root, found = items.partition_of(checked_id(thread_id, "thread_id")), Verification(thread_id)
+    root, found = items.partition_of(arguments.checked_id(thread_id, "thread_id")), Verification(thread_id)
     thread: Thread | None = None
     with found.noting():
-        thread = yield from read_thread(storage, root)
+        thread = yield from thread_item.read_thread(storage, root)
     known = {root.pk: root}
-    for marker in (yield from namespace_markers(storage, root)):
+    for marker in (yield from thread_item.namespace_markers(storage, root)):
         with found.noting():
-            partition = marked_namespace(root, marker)
+            partition = thread_item.marked_namespace(root, marker)
             known[partition.pk] = partition
     unknown = [items.parse_partition(pk) for pk in sorted(set(scanned) - known.keys())]
     found.claimed = thread is not None and (thread.claimed_until or 0) > storage.clock()
@@ -184,22 +177,22 @@ def repair_thread(storage: Storage, verified: Verification) -> Op[None]:
         ThreadBusyError: Another deletion of the thread did not end in time.
     """
 
-    def nothing(before: Sequence[Inventory]) -> Choice:
+    def nothing(before: Sequence[Inventory]) -> collect.Choice:
         return {each.partition.pk: set() for each in before}
 
     for namespace in verified.unknown_namespaces:
         yield from _register(storage, items.partition_of(verified.thread_id, namespace))
-    yield from collect(storage, verified.thread_id, nothing)
+    yield from collect.collect(storage, verified.thread_id, nothing)
 
 
 def _register(storage: Storage, partition: Partition) -> Op[None]:
     """Register a namespace until the last of its items expires; do nothing if it is empty."""
-    stored = yield from storage.table.query_all(Query(partition.pk, attributes=(TTL_ATTRIBUTE,)))
+    stored = yield from storage.table.query_all(Query(partition.pk, attributes=(schema.TTL_ATTRIBUTE,)))
     last: int | None = 0
     for item in stored:
         last = later(last, items.expires_at(item))
     if stored:
-        yield from register_namespace(storage, partition, last, None)
+        yield from thread_item.register_namespace(storage, partition, last, None)
 
 
 # One namespace
@@ -249,7 +242,7 @@ def _verify_namespace(
 def _take_in(codec: Codec, inventory: Inventory, page: Iterable[Item], found: Verification) -> None:
     """Check the items of a page one by one and add them to the inventory. Keep content of index segments only."""
     for item in page:
-        size = item_bytes(item)
+        size = pricing.item_bytes(item)
         found.items += 1
         found.bytes += size
         with found.noting():
@@ -261,11 +254,11 @@ def _take_in(codec: Codec, inventory: Inventory, page: Iterable[Item], found: Ve
                     # The segment exists and is whole. It is no index segment: those are never encrypted.
                     found.unread(error)
                 else:
-                    if is_index(segment_id):
+                    if segments.is_index(segment_id):
                         inventory.indexes.contents[segment_id] = content
                 inventory.sizes[items.sort_key(item)] = size
             inventory.add(item)
-            check_attributes(item)
+            attributes.check_attributes(item)
             if items.sort_key(item).startswith(items.SEGMENTS):
                 del item[items.DATA]
 
@@ -283,7 +276,7 @@ def _whole(
 ) -> Op[StoredCheckpoint | None]:
     """Return the acknowledged items of a checkpoint, or `None` if it was never acknowledged and lacks segments."""
     items.check_format(checkpoint.head)
-    missing = reach(checkpoint.ids(), loaded.contents) - inventory.segments.keys()
+    missing = segments.reach(checkpoint.ids(), loaded.contents) - inventory.segments.keys()
     # Read them strongly consistent now: they may have been stored since the scan.
     if missing and (yield from loaded.read(storage, missing)):
         return (yield from load(storage, checkpoint, loaded))
@@ -419,7 +412,7 @@ def _count_leftovers(storage: Storage, inventory: Inventory, found: Verification
     """Count segments that nothing names and writes without a head, the old ones apart from the recent."""
     without_head = inventory.writes.keys() - inventory.heads.keys()
     now = storage.clock()
-    left = abandoned_writes(inventory, now)
+    left = collect.abandoned_writes(inventory, now)
     found.tasks += sum(map(len, inventory.writes.values()))
     found.abandoned += sum(len(inventory.writes[each]) for each in left)
     found.recent += sum(len(inventory.writes[each]) for each in without_head - left)

@@ -20,9 +20,8 @@ from typing_extensions import override
 from .._format.limits import CONNECT_SECONDS, POOL_CONNECTIONS, READ_SECONDS, RETRY_SECONDS
 from ..errors import CheckpointerConfigurationError, CheckpointerUnavailableError
 from ..version import __version__, requirement
+from . import failures, fork
 from .attempts import Attempts
-from .failures import about_request, is_transient, locating, misfit, outage_remedy
-from .fork import without_forks
 from .loops import Connections, LoopConnections
 from .steps import Call
 
@@ -132,34 +131,34 @@ class Clients(Connections):
 
     def _send(self, call: Call) -> Any:
         client = self.client()
-        with locating(client):
+        with failures.locating(client):
             return getattr(client, call.method)(**call.params)
 
     def _attempts(self, call: Call) -> Attempts:
         return Attempts(
             0.0 if call.is_sent_once else self._options.retry_seconds,
-            is_transient,
-            partial(outage_remedy, _table_of(call)),
+            failures.is_transient,
+            partial(failures.outage_remedy, _table_of(call)),
         )
 
     def _give_up(self, call: Call, error: Exception, attempts: Attempts) -> None:
         """Raise our error after the last attempt, if the failure may pass, or is one of the installation."""
         if isinstance(error, _INSIDE):
-            told = misfit()
+            told = failures.misfit()
             if told is not None:
                 raise CheckpointerConfigurationError(told) from error
-        if not is_transient(error):
+        if not failures.is_transient(error):
             return
-        told = outage_remedy(_table_of(call), error)
+        told = failures.outage_remedy(_table_of(call), error)
         failure = CheckpointerUnavailableError(f"{told}. Gave up after {attempts.spent}")
-        raise about_request(failure, error, attempts.number) from error
+        raise failures.about_request(failure, error, attempts.number) from error
 
     def client(self) -> Any:
         """Return the blocking client; make it if there is none."""
         # Another thread may close it and set it to None at any time.
         client = self._client
         if client is None:
-            with self._making, without_forks():
+            with self._making, fork.without_forks():
                 client = self._client
                 if client is None:
                     client = self._client = self.session().client(_SERVICE, **self._options.arguments())
@@ -205,7 +204,7 @@ class Clients(Connections):
         if opened is None:
             opened = self.on_loop(partial(_connections, await asyncio.to_thread(self.async_client)))
         async with opened.turns:
-            with locating(opened.client):
+            with failures.locating(opened.client):
                 return await getattr(opened.client, call.method)(**call.params)
 
     def async_client(self) -> Any:
@@ -213,7 +212,7 @@ class Clients(Connections):
 
         It blocks, and needs a thread without an event loop.
         """
-        with self._making, without_forks():
+        with self._making, fork.without_forks():
             if self._native_client is None:
                 from . import native  # noqa: PLC0415 - optional.
 

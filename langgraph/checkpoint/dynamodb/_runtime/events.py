@@ -16,12 +16,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
-from .._format import items
+from .._format import items, limits, pricing, schema
 from .._format.items import Item
 from .._format.labels import name_of, partition_labels
-from .._format.limits import EVENT_SECONDS_QUIET
-from .._format.pricing import item_bytes
-from .._format.schema import PARTITION_KEY
 from ..errors import CheckpointerUnavailableError, ThreadBusyError
 from .failures import THROTTLED, error_code
 from .steps import Call
@@ -284,7 +281,7 @@ class Observer:
         with self._guarded():
             self._events.on_event(event)
         passed = time.perf_counter() - started
-        if passed > EVENT_SECONDS_QUIET:
+        if passed > limits.EVENT_SECONDS_QUIET:
             self._say("on_event took %.2f s of a call; let it put events on a queue", passed)
         return event
 
@@ -382,7 +379,7 @@ class TableAccounting:
 
     def bytes_written(self, call: Call) -> int:
         """Return how many bytes the items have that a request writes."""
-        return sum(map(item_bytes, _written_by(call.params)))
+        return sum(map(pricing.item_bytes, _written_by(call.params)))
 
     def count(self, meter: Meter, call: Call, response: Any) -> None:
         """Count units, bytes and segments, and attempts that a client made by itself."""
@@ -392,9 +389,9 @@ class TableAccounting:
             else:
                 meter.write_units = (meter.write_units or 0.0) + units_of(response)
         meter.retries += response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
-        meter.bytes_read += sum(map(item_bytes, _items_in(response)))
+        meter.bytes_read += sum(map(pricing.item_bytes, _items_in(response)))
         for item in _written_by(call.params):
-            meter.bytes_written += item_bytes(item)
+            meter.bytes_written += pricing.item_bytes(item)
             if items.sort_key(item).startswith(items.SEGMENTS):
                 meter.written.add(items.segment_id_of(item))
             else:
@@ -411,7 +408,7 @@ def _partitions_of(params: Mapping[str, Any]) -> Iterator[str]:
     for request in params.get("RequestItems", {}).values():
         wanted = request["Keys"] if isinstance(request, Mapping) else map(_key_of_write, request)
         for each in wanted:
-            yield each[PARTITION_KEY]["S"]
+            yield each[schema.PARTITION_KEY]["S"]
 
 
 def _key_of_write(request: Mapping[str, Any]) -> Item:

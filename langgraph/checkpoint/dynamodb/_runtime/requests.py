@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from .._format import limits
+from .. import errors, protocol
+from .._format import limits, pricing
 from .._format.items import Item, key, key_of
-from .._format.pricing import item_bytes
 from .._format.schema import INDEX_REMEDY, PARTITION_KEY, SORT_KEY, TEMPLATE_COMMAND
-from ..errors import CheckpointerConfigurationError, CheckpointerError, CheckpointerUnavailableError
-from ..protocol import Change
 from .attempts import backoff_seconds
 from .failures import about_request, account_remedy, error_code, located, text_of
 from .steps import Call, Op
@@ -51,12 +49,12 @@ class Table:
         item: Item | None = response.get("Item")
         return item
 
-    def update(self, item_key: Item, change: Change, **params: Any) -> Op[Any]:
+    def update(self, item_key: Item, change: protocol.Change, **params: Any) -> Op[Any]:
         """Change the item with a key and return the response; raise if the change's condition does not hold."""
         params = {"UpdateExpression": change.expression, **_condition(change), **params}
         return (yield from self.send("update_item", Key=item_key, **params))
 
-    def changed(self, item_key: Item, change: Change, **params: Any) -> Op[Item | None]:
+    def changed(self, item_key: Item, change: protocol.Change, **params: Any) -> Op[Item | None]:
         """Change the item with a key, and return it as it is then; `None` if the change's condition does not hold."""
         try:
             response = yield from self.update(item_key, change, ReturnValues="ALL_NEW", **params)
@@ -67,7 +65,7 @@ class Table:
         item: Item = response["Attributes"]
         return item
 
-    def try_update(self, item_key: Item, change: Change, **params: Any) -> Op[Item | None]:
+    def try_update(self, item_key: Item, change: protocol.Change, **params: Any) -> Op[Item | None]:
         """Change the item with a key if the change's condition holds.
 
         Returns:
@@ -75,12 +73,12 @@ class Table:
         """
         return (yield from conflicting_item(self.update(item_key, change, **_OLD_ITEM, **params)))
 
-    def try_put(self, item: Item, change: Change) -> Op[Item | None]:
+    def try_put(self, item: Item, change: protocol.Change) -> Op[Item | None]:
         """Put an item if the change's condition holds; see `try_update`."""
         request = self.send("put_item", Item=item, **_condition(change), **_OLD_ITEM)
         return (yield from conflicting_item(request))
 
-    def try_delete(self, item_key: Item, change: Change) -> Op[Item | None]:
+    def try_delete(self, item_key: Item, change: protocol.Change) -> Op[Item | None]:
         """Delete the item with a key if the change's condition holds; see `try_update`."""
         request = self.send("delete_item", Key=item_key, **_condition(change), **_OLD_ITEM)
         return (yield from conflicting_item(request))
@@ -149,7 +147,7 @@ class Table:
         total, attempt, waited = len(left), 0, 0.0
         while left:
             if attempt > 0 and waited >= self.retry_seconds:
-                failure = CheckpointerUnavailableError(
+                failure = errors.CheckpointerUnavailableError(
                     f"table {self.name}: {len(left)} of {total} items of a {method} were still unprocessed"
                     f" after {waited:.0f} s of retries; raise the table's capacity or send less at once"
                 )
@@ -174,9 +172,9 @@ class Table:
 
     def _raise(self, error: Exception, index: str | None) -> NoReturn:
         """Raise a request's error, as one of our exceptions if the set-up is wrong."""
-        remedy = None if isinstance(error, CheckpointerError) else _remedy(self.name, error, index)
+        remedy = None if isinstance(error, errors.CheckpointerError) else _remedy(self.name, error, index)
         if remedy is not None:
-            raise about_request(CheckpointerConfigurationError(remedy), error) from error
+            raise about_request(errors.CheckpointerConfigurationError(remedy), error) from error
         raise error
 
 
@@ -184,7 +182,7 @@ class Table:
 _OLD_ITEM: Mapping[str, Any] = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-def _condition(change: Change) -> dict[str, Any]:
+def _condition(change: protocol.Change) -> dict[str, Any]:
     # DynamoDB refuses empty conditions, and maps of names or values.
     params = {
         "ConditionExpression": change.condition,
@@ -311,7 +309,7 @@ def grouped(
 
 
 def _written_bytes(request: Mapping[str, Any]) -> int:
-    return item_bytes(request["PutRequest"]["Item"]) if "PutRequest" in request else 0
+    return pricing.item_bytes(request["PutRequest"]["Item"]) if "PutRequest" in request else 0
 
 
 # DynamoDB's messages, and one of moto's, if an index is missing or not ready.

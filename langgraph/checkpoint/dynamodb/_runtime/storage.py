@@ -26,8 +26,7 @@ from .._format.items import Item, Life
 from .._format.segments import Chunk, StoredValue, inline_bytes
 from ..errors import CheckpointerUnavailableError
 from ..protocol import Thread, is_reusable, is_settled
-from .events import running_meter
-from .fork import start_in_every_process
+from . import events, fork
 from .requests import Table
 
 # The cache
@@ -117,7 +116,7 @@ class LruCache(Generic[K, V]):
     def __init__(self, size_max: int) -> None:
         """Take the bound on the sizes of all entries together."""
         self._size_max = size_max
-        start_in_every_process(self)
+        fork.start_in_every_process(self)
 
     def start(self) -> None:
         """Start empty; also after a fork, which may have come while another OS thread was changing the entries."""
@@ -199,7 +198,7 @@ class Cache:
         self._entries: LruCache[_Key, CachedCheckpoint | CachedThread | CachedSegment] = LruCache(bytes_max)
         # By partition, the id of the checkpoint that was cached last.
         self._latest: LruCache[str, str] = LruCache(_LATEST_MAX)
-        start_in_every_process(self)
+        fork.start_in_every_process(self)
 
     def start(self) -> None:
         """Start with nothing under way; also after a fork, which copies no OS threads."""
@@ -312,7 +311,7 @@ class Cache:
 
     def _get(self, keys: Iterable[_Key]) -> list[CachedCheckpoint | CachedThread | CachedSegment | None]:
         found = [self._entries.get(key) for key in keys]
-        meter = running_meter.get()
+        meter = events.running_meter.get()
         if meter is not None:
             meter.count_lookups(found)
         return found

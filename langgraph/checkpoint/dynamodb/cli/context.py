@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from .._format import items, pricing
 from .._format.inert import inert
-from .._format.items import key
-from .._format.pricing import READ_UNIT_DOLLARS, read_units
 from .._operations.overview import extent
 from .._runtime.failures import has_no_response, not_dynamodb
 from .._runtime.steps import Op, Stream
 from .._runtime.storage import Storage
+from ..config import fields, model
 from ..config.dynamodb import DynamoDBOptions, DynamoDBStoreOptions, TableOptions, make_saver, make_store
-from ..config.fields import made_object
-from ..config.model import CheckpointerConfig, ComponentConfig, StoreConfig
 from ..config.serde import made_serde
 from ..config.sources import CHECKPOINTER, STORE, Key, Locate, Section, dotted, read
 from ..errors import CheckpointerConfigurationError
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 _TYPE = "dynamodb"
 # The options of the command line that override those of a configuration, by their names there.
 _OPTIONS = {"table_name": "--table", "endpoint_url": "--endpoint-url", "region_name": "--region"}
-Config = TypeVar("Config", bound=ComponentConfig)
+Config = TypeVar("Config", bound=model.ComponentConfig)
 
 # Names in the library's remedies, and the options of the command line for them.
 _IN_OPTIONS = {
@@ -75,22 +73,22 @@ class ConnectionArguments:
     profile_name: str | None = None
     config: Path | None = None
 
-    def configuration(self) -> CheckpointerConfig:
+    def configuration(self) -> model.CheckpointerConfig:
         """Return the configuration of a saver on DynamoDB.
 
         Raises:
             CheckpointerConfigurationError: No table is named, or something that is configured cannot be used.
         """
-        return self._checked(CheckpointerConfig, self._section())
+        return self._checked(model.CheckpointerConfig, self._section())
 
-    def store_configuration(self) -> StoreConfig | None:
+    def store_configuration(self) -> model.StoreConfig | None:
         """Return the configuration of a store on DynamoDB, or None if none is configured.
 
         Raises:
             CheckpointerConfigurationError: Something that is configured cannot be used.
         """
         section = read(self.config, replace(STORE, is_required=False))
-        return self._checked(StoreConfig, section) if section.content else None
+        return self._checked(model.StoreConfig, section) if section.content else None
 
     def _checked(self, kind: type[Config], section: Section) -> Config:
         content = section.content
@@ -98,7 +96,7 @@ class ConnectionArguments:
             content = self._under_options(content)
         config = kind.model_validate(content, context=_options_over(section.locate, self._given()))
         if not isinstance(config.config, TableOptions):
-            what = "" if kind is CheckpointerConfig else f" for the {kind.subject.name}"
+            what = "" if kind is model.CheckpointerConfig else f" for the {kind.subject.name}"
             msg = f"type {config.type} is configured{what}, which has no table; give --table, or another --config"
             raise CheckpointerConfigurationError(msg)
         return config
@@ -162,7 +160,7 @@ class CommandContext:
         return options
 
     @cached_property
-    def _config(self) -> CheckpointerConfig:
+    def _config(self) -> model.CheckpointerConfig:
         return self.connection.configuration()
 
     @cached_property
@@ -195,7 +193,7 @@ class CommandContext:
         return getattr(self._store_config.config, "index", None) is not None
 
     @cached_property
-    def _store_config(self) -> ComponentConfig:
+    def _store_config(self) -> model.ComponentConfig:
         """The configuration of the store; that of the saver if no store is configured."""
         return self.connection.store_configuration() or self._config
 
@@ -205,7 +203,7 @@ class CommandContext:
         names = given.model_fields_set & DynamoDBStoreOptions.model_fields.keys()
         options = DynamoDBStoreOptions.model_validate({name: getattr(given, name) for name in names})
         with self._store_config.saying_where():
-            session = made_object("session", options.session)
+            session = fields.made_object("session", options.session)
             serde = made_serde(options.serde, options.encryption_key, session) or JsonPlusSerializer()
             changed: dict[str, Any] = {"serde": inert(serde), "encryption_key": None, "session": session}
             store = make_store(options.model_copy(update=changed if embeds else {**changed, "index": None}))
@@ -220,7 +218,7 @@ class CommandContext:
             CommandError: Another server than DynamoDB answers.
             Exception: The error that botocore raises if nobody answers.
         """
-        item_key = key("langgraph-dynamodb#", "?")
+        item_key = items.key("langgraph-dynamodb#", "?")
         try:
             response = client.get_item(TableName=table_name, Key=item_key)
         except Exception as error:
@@ -291,11 +289,11 @@ class CommandContext:
                 f" dynamodb:DescribeTable. A scan costs 0.5 read units for each 4 KB stored.{then}"
             )
             return None
-        units = read_units(found.bytes)
-        if units * READ_UNIT_DOLLARS >= CENT:
+        units = pricing.read_units(found.bytes)
+        if units * pricing.READ_UNIT_DOLLARS >= CENT:
             self.output.note(
                 f"Scanning table {self.options.table_name}: up to {counted(found.items, 'item')}, {sized(found.bytes)},"
-                f" {priced(units, 'read unit', READ_UNIT_DOLLARS)}"
+                f" {priced(units, 'read unit', pricing.READ_UNIT_DOLLARS)}"
                 f" (as DynamoDB last counted, which it does every six hours).{then}"
             )
         return found.items

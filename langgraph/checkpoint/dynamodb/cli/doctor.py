@@ -10,8 +10,7 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from .._format import schema
-from .._format.items import key, partition_of
+from .._format import items, schema
 from .._operations.setup import differences
 from .._runtime import failures
 from .._runtime.requests import CONDITION_FAILED, Query
@@ -61,7 +60,7 @@ def try_actions(client: DynamoDBClient, table_name: str, thread_id: str) -> Mapp
     The requests take about six units together.
     """
     # Nobody has this key, so nobody's item is read or changed.
-    item_key = key(partition_of(thread_id).pk, f"doctor {secrets.token_hex(8)}")
+    item_key = items.key(items.partition_of(thread_id).pk, f"doctor {secrets.token_hex(8)}")
     never = {
         "ConditionExpression": "attribute_exists(#pk)",
         "ExpressionAttributeNames": {"#pk": schema.PARTITION_KEY},
@@ -293,7 +292,7 @@ class Examination:
         return Finding("recovery", "warning" if is_off else "unknown", says, remedy)
 
     def _clock_skew(self) -> Finding:
-        item_key = key(partition_of(self.thread_id).pk, "doctor")
+        item_key = items.key(items.partition_of(self.thread_id).pk, "doctor")
         response = asked(self.client.get_item, TableName=self.name, Key=item_key)
         if isinstance(response, Exception):
             # An error response has a date as well.

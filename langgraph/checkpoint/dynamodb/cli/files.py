@@ -12,9 +12,8 @@ from typing import Annotated, Any, BinaryIO, TypeAlias
 import typer
 
 from ..migrate import FileEndpoint, Status, TableEndpoint, migrate
-from . import CommandError, Exit
+from . import CommandError, Exit, many
 from .context import CommandContext
-from .many import check_owned
 from .output import counted
 
 PIPE = Path("-")
@@ -60,7 +59,7 @@ def import_(context: CommandContext, file: Path, *, as_: str | None = None) -> N
     owner = "" if report.owner is None else f", owner {report.owner}"
     context.output.result(document, f"{own_id}: {status}, {stored}{owner}")
     if report.owner is None and not context.dry_run:
-        check_owned(1, target.owner_from)
+        many.check_owned(1, target.owner_from)
 
 
 @contextmanager

@@ -11,9 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from .._format import items
-from .._format.moments import stored_at
-from .._format.pricing import WRITE_UNIT_DOLLARS
+from .._format import items, moments, pricing
 from .._format.schema import OWNER
 from .._operations.entries import enter_thread
 from .._operations.error_collector import OF_ONE_THREAD
@@ -219,7 +217,7 @@ def _looked_up(storage: Storage, listed: _ScannedThreads, thread_id: str) -> Op[
         newest = yield from look_up(storage, thread_id)
     except OF_ONE_THREAD as error:
         return ScannedThread(thread_id, problem=str(error), stored_bytes=size)
-    stored = stored_at(newest.checkpoint_id)
+    stored = moments.stored_at(newest.checkpoint_id)
     last_active = None if stored is None else stored.isoformat()
     return ScannedThread(thread_id, last_active, newest.status, newest.step, stored_bytes=size)
 
@@ -245,7 +243,7 @@ def directory(
         raise CommandError(Exit.USAGE, "--owner-from is empty; give a key of the metadata, such as user_id")
     found = chosen(context, thread_ids, file, scan=not thread_ids and file is None)
     units = _WRITE_UNITS * len(found)
-    cost = f"up to {priced(units, 'write unit', WRITE_UNIT_DOLLARS)}"
+    cost = f"up to {priced(units, 'write unit', pricing.WRITE_UNIT_DOLLARS)}"
     what = f"{counted(len(found), 'thread')} of table {context.options.table_name}"
     if context.dry_run:
         context.output.result({"would_enter": found, "write_units": units}, f"would enter: {what}, {cost}")

@@ -14,15 +14,12 @@ from urllib.parse import unquote
 import typer
 from langgraph.store.base import InvalidNamespaceError, Item, SearchOp, validate_op_namespace
 
-from langgraph.store.dynamodb import partitions
-from langgraph.store.dynamodb.batch import imported
+from langgraph.store.dynamodb import batch, partitions
 
 from .._operations.arguments import COUNT_MAX
-from ..migrate import ENDPOINTS, MovedMemories, move_memories, open_memories
-from ..migrate.stores import read_memories, write_memories
-from . import CommandError, Exit
+from ..migrate import ENDPOINTS, MovedMemories, move_memories, open_memories, stores
+from . import CommandError, Exit, files
 from .context import CommandContext
-from .files import PIPE, Written, readable_file, say_written, written_file
 from .output import brief, counted, moment
 
 HELP = "Labels with slashes between them, such as users/ada. Write a slash in a label as %2F, and % as %25"
@@ -156,16 +153,16 @@ def delete(
     context.output.result({"namespace": labels, verb.replace(" ", "_"): count}, f"{verb}: {what}")
 
 
-def export(context: CommandContext, prefix: Labels, file: Written = PIPE) -> None:
+def export(context: CommandContext, prefix: Labels, file: files.Written = files.PIPE) -> None:
     """Write memories to a file of JSON lines, with their times.
 
     An empty NAMESPACE, '', stands for all memories. The file is not encrypted, even if the memories are.
     """
     labels = parse_labels(prefix)
-    with written_file(context, file) as stream:
-        count = write_memories(context.store.export_items(labels), stream)
+    with files.written_file(context, file) as stream:
+        count = stores.write_memories(context.store.export_items(labels), stream)
     document = {"namespace": labels, "memories": count}
-    say_written(context, file, document, counted(count, "memory"))
+    files.say_written(context, file, document, counted(count, "memory"))
 
 
 def import_(context: CommandContext, file: Path | None = None, *, from_: str | None = None) -> None:
@@ -189,10 +186,10 @@ def import_(context: CommandContext, file: Path | None = None, *, from_: str | N
         if file is None:
             records = stack.enter_context(open_memories(str(from_)))
         else:
-            stream = stack.enter_context(readable_file(file))
-            for record in read_memories(stream):
-                imported(record, None)
-            records = read_memories(stream)
+            stream = stack.enter_context(files.readable_file(file))
+            for record in stores.read_memories(stream):
+                batch.imported(record, None)
+            records = stores.read_memories(stream)
         if context.dry_run:
             count = sum(1 for _ in records)
             text = f"would store: {counted(count, 'memory')}"

@@ -13,11 +13,8 @@ from .._operations.delete_owner import UNREADABLE, OwnerMemories, check_owner_ke
 from .._operations.threads import ThreadSummary
 from ..errors import CheckpointerInputError, CheckpointNotFoundError
 from ..migrate import Exported, TableEndpoint, export_thread
-from . import CommandError, Exit
+from . import CommandError, Exit, files, listing, many
 from .context import CommandContext
-from .files import PIPE, Written, say_written, written_file
-from .listing import Owner, summary_as_json
-from .many import From, Served, ThreadIds, chosen, conclude, serve
 from .memories import count_memories, labels_text, one_namespace
 from .output import counted, sized
 
@@ -28,10 +25,10 @@ _NAME_CHARACTERS = 60
 
 def delete(
     context: CommandContext,
-    thread_ids: ThreadIds = None,
+    thread_ids: many.ThreadIds = None,
     *,
-    file: From = None,
-    owner: Owner = None,
+    file: many.From = None,
+    owner: listing.Owner = None,
     memories: list[str] | None = None,
 ) -> None:
     """Delete threads, or what a person has stored.
@@ -51,14 +48,14 @@ def delete(
     if owner is not None:
         _delete_person(context, owner, memories)
         return
-    found = chosen(context, thread_ids, file)
+    found = many.chosen(context, thread_ids, file)
     context.confirm(f"Delete {counted(len(found), 'thread')} from table {context.options.table_name}?")
     if context.dry_run:
-        served = serve(context, "looking for threads", found, lambda _: None, must_exist=True)
-        conclude(context, "would delete", served)
+        served = many.serve(context, "looking for threads", found, lambda _: None, must_exist=True)
+        many.conclude(context, "would delete", served)
     else:
-        served = serve(context, "deleting", found, context.saver.delete_thread, must_exist=True)
-        conclude(context, "deleted", served)
+        served = many.serve(context, "deleting", found, context.saver.delete_thread, must_exist=True)
+        many.conclude(context, "deleted", served)
 
 
 def _delete_person(context: CommandContext, owner: str, memories: Sequence[str] | None) -> None:
@@ -71,19 +68,19 @@ def _delete_person(context: CommandContext, owner: str, memories: Sequence[str] 
     count = sum(count_memories(context, each) for each in namespaces)
     report = {"namespaces": [labels_text(each) for each in namespaces]}
     if context.dry_run:
-        served = Served(dict.fromkeys(person.thread_ids))
+        served = many.Served(dict.fromkeys(person.thread_ids))
         person.note_unreadable(served)
         report = {**report, "not_looked_at": list(not_looked_at(owner, namespaces))}
-        conclude(context, "would delete", served, {"memories": count}, report)
+        many.conclude(context, "would delete", served, {"memories": count}, report)
         person.check_has_threads()
         return
     what = f"{counted(len(person.thread_ids), 'thread')} and {counted(count, 'memory')}"
     context.confirm(f"Delete {what} from table {context.options.table_name}?")
     with context.output.progress("deleting", None):
         done = context.saver.delete_owner(owner, memories=namespaces, store=store, parallel=context.parallel)
-    served = Served(dict.fromkeys(done.deleted), failed=dict(done.failed))
+    served = many.Served(dict.fromkeys(done.deleted), failed=dict(done.failed))
     report = {**report, "not_looked_at": list(done.not_looked_at)}
-    conclude(context, "deleted", served, {"memories": done.memories}, report)
+    many.conclude(context, "deleted", served, {"memories": done.memories}, report)
     if done.put_meanwhile:
         names = ", ".join(map(labels_text, done.put_meanwhile))
         msg = f"memories were put under {names} meanwhile; stop the agent, and run the same command again"
@@ -105,7 +102,7 @@ class Person:
         """The threads whose entry can be read."""
         return [each.thread_id for each in self.threads]
 
-    def note_unreadable(self, served: Served[Any]) -> None:
+    def note_unreadable(self, served: many.Served[Any]) -> None:
         """Count threads as failed whose owner cannot be read."""
         served.failed |= dict.fromkeys(self.unreadable, UNREADABLE)
 
@@ -144,9 +141,9 @@ def person_of(context: CommandContext, owner: str) -> Person:
 def export(
     context: CommandContext,
     thread_id: str | None = None,
-    file: Written = PIPE,
+    file: files.Written = files.PIPE,
     *,
-    owner: Owner = None,
+    owner: listing.Owner = None,
     to: Path | None = None,
     html: Path | None = None,
     mask: bool = False,
@@ -170,7 +167,7 @@ def export(
         mask: With --html: leave out values. Types, names and sizes stay.
         channels NAMES: With --html: mask all but these, such as plan,messages.
     """
-    if html is not None and thread_id is not None and file == PIPE and owner is None and to is None:
+    if html is not None and thread_id is not None and file == files.PIPE and owner is None and to is None:
         _export_page(context, thread_id, html, mask=mask, channels=channels)
         return
     if html is not None or mask or channels is not None:
@@ -182,13 +179,13 @@ def export(
         return
     if thread_id is None or owner is not None or to is not None:
         raise CommandError(Exit.USAGE, "give a thread, or --owner with --to")
-    with written_file(context, file) as stream:
+    with files.written_file(context, file) as stream:
         exported = export_thread(TableEndpoint(context.saver), thread_id, stream)
     checkpoints, writes = (
         counted(exported.checkpoints, "checkpoint"),
         counted(exported.writes, "pending write"),
     )
-    say_written(context, file, vars(exported), f"{checkpoints} with {writes}, {sized(exported.bytes)}")
+    files.say_written(context, file, vars(exported), f"{checkpoints} with {writes}, {sized(exported.bytes)}")
 
 
 def _export_page(
@@ -201,10 +198,10 @@ def _export_page(
         raise CommandError(Exit.USAGE, "give --mask, which masks all channels, or --channels, not both")
     shows = () if mask else None if channels is None else tuple(channels.split(","))
     page = page_file(Session(context.saver), thread_id, shows).encode()
-    with written_file(context, file) as stream:
+    with files.written_file(context, file) as stream:
         stream.write(page)
     document = {"thread_id": thread_id, "bytes": len(page)}
-    say_written(context, file, document, sized(len(page)), "; open it in a browser")
+    files.say_written(context, file, document, sized(len(page)), "; open it in a browser")
 
 
 def file_name(thread_id: str) -> str:
@@ -224,26 +221,26 @@ def _export_owner(context: CommandContext, owner: str, folder: Path) -> None:
     def write(thread_id: str) -> Exported | None:
         """Write a thread. One that the directory has without a checkpoint is in the list only."""
         try:
-            with written_file(context, folder / file_name(thread_id), replaces=True) as stream:
+            with files.written_file(context, folder / file_name(thread_id), replaces=True) as stream:
                 return export_thread(source, thread_id, stream)
         except CheckpointNotFoundError:
             return None
 
-    served = serve(context, "exporting", person.thread_ids, write)
+    served = many.serve(context, "exporting", person.thread_ids, write)
     listed = [
         {
-            **summary_as_json(each),
+            **listing.summary_as_json(each),
             "file": file_name(each.thread_id) if served.done.get(each.thread_id) else None,
         }
         for each in person.threads
     ]
-    with written_file(context, folder / LIST, replaces=True) as stream:
+    with files.written_file(context, folder / LIST, replaces=True) as stream:
         stream.write(json.dumps(listed, indent=2).encode())
     person.note_unreadable(served)
     written = [each for each in served.done.values() if each is not None]
     totals = {name: sum(getattr(each, name) for each in written) for name in ("checkpoints", "bytes")}
     others = [not_looked_at(owner, ())[0], "memories: `langgraph-dynamodb memories export` writes them"]
-    conclude(context, "exported", served, totals, {"folder": str(folder), "not_looked_at": others})
+    many.conclude(context, "exported", served, totals, {"folder": str(folder), "not_looked_at": others})
 
 
 def _prepare(context: CommandContext, folder: Path) -> None:

@@ -7,10 +7,8 @@ from typing import Any
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import ERROR
 
-from .._format import items
-from .._format.content import delta_counters
+from .._format import content, items, moments
 from .._format.inert import Stored, asked, interrupts_in
-from .._format.moments import stored_at
 from .._operations.overview import Line, lines
 from .._operations.thread_item import namespaces
 from . import CommandError, Exit
@@ -99,7 +97,7 @@ def _values(context: CommandContext, found: CheckpointTuple) -> dict[str, Any]:
     Only the graph has the reducer of a delta channel.
     """
     values = dict(found.checkpoint["channel_values"])
-    deltas = sorted(delta_counters(found.metadata) - values.keys())
+    deltas = sorted(content.delta_counters(found.metadata) - values.keys())
     if deltas:
         history = context.read_only_saver.get_delta_channel_history(config=found.config, channels=deltas)
         for name in deltas:
@@ -166,7 +164,7 @@ def history(
 
 
 def _as_json(line: Line) -> dict[str, Any]:
-    stored = stored_at(line.checkpoint_id)
+    stored = moments.stored_at(line.checkpoint_id)
     return {**vars(line), "stored_at": stored and stored.isoformat()}
 
 
@@ -175,7 +173,7 @@ def _text(line: Line, older: Line | None) -> str:
     is_fork = older is not None and line.parent_id != older.checkpoint_id
     parts = [
         line.checkpoint_id,
-        moment(stored_at(line.checkpoint_id)),
+        moment(moments.stored_at(line.checkpoint_id)),
         "encrypted" if line.metadata is None else f"step {metadata.get('step')}, {metadata.get('source')}",
         f"{counted(line.tasks, 'task')} with writes" if line.tasks else None,
         {"waiting": "WAITING FOR A HUMAN", "failed": "FAILED"}.get(line.status),

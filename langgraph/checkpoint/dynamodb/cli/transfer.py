@@ -7,16 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from .._format.items import Partition
+from .._operations import overview, thread_item
 from .._operations.copy import checked_places, copy_thread
-from .._operations.overview import is_stored
-from .._operations.thread_item import read_thread
 from .._runtime.options import is_table_name
 from .._runtime.storage import Cache, Storage
 from ..migrate import ENDPOINTS, SaverEndpoint, Source, Status, TableEndpoint, ThreadReport, open_endpoint
 from ..migrate import migrate as migrate_threads
-from . import CommandError, Exit
+from . import CommandError, Exit, many
 from .context import CommandContext
-from .many import From, ThreadIds, check_owned, chosen
 from .output import counted
 
 _FROM, _TO = "LANGGRAPH_MIGRATE_FROM", "LANGGRAPH_MIGRATE_TO"
@@ -37,10 +35,10 @@ def copy(context: CommandContext, source: str, target: str, *, from_: str | None
     """
     read = context.storage if from_ is None else _storage_of(context, from_)
     places = checked_places(read, context.storage, source, target)
-    if not context.run(is_stored(read, source)):
+    if not context.run(overview.is_stored(read, source)):
         msg = f"table {read.table.name} has no thread {source!r}; `threads` lists those that there are"
         raise CommandError(Exit.NOT_FOUND, msg)
-    present = context.run(is_stored(context.storage, target))
+    present = context.run(overview.is_stored(context.storage, target))
     beside = ", beside what it has" if present else ""
     what = (
         f"thread {source!r} of table {read.table.name} to thread {target!r} of table"
@@ -57,8 +55,8 @@ def copy(context: CommandContext, source: str, target: str, *, from_: str | None
 
 def _say_which_ttl(context: CommandContext, read: Storage, source: Partition, target: Partition) -> None:
     """Say so if the copy has another ttl than the thread: without a configuration it would never expire."""
-    thread = context.run(read_thread(read, source))
-    there = context.run(read_thread(context.storage, target))
+    thread = context.run(thread_item.read_thread(read, source))
+    there = context.run(thread_item.read_thread(context.storage, target))
     ttl_seconds = context.storage.ttl_seconds
     if there is not None and there.has_ttl and there.is_alive(context.storage.clock()):
         ttl_seconds = there.life.ttl_seconds
@@ -80,11 +78,11 @@ def _storage_of(context: CommandContext, table_name: str) -> Storage:
 
 def migrate(
     context: CommandContext,
-    thread_ids: ThreadIds = None,
+    thread_ids: many.ThreadIds = None,
     *,
     from_: str | None = None,
     to: str | None = None,
-    file: From = None,
+    file: many.From = None,
 ) -> None:
     """Move threads from another saver into the table, or back.
 
@@ -104,7 +102,7 @@ def migrate(
         source, target = (os.environ.get(name) or None for name in (_FROM, _TO))
     with _opened(context, source, target) as (old, new):
         named = bool(thread_ids) or file is not None
-        wanted = chosen(context, thread_ids, file) if named else _all_threads(context, old)
+        wanted = many.chosen(context, thread_ids, file) if named else _all_threads(context, old)
         where = f"{'out of' if source is None else 'into'} table {context.options.table_name}"
         context.confirm(f"Move {counted(len(wanted), 'thread')} {where}?")
         moved = _Moved(context.dry_run, [] if new.has_directory else None)
@@ -117,7 +115,7 @@ def migrate(
             raise
         _conclude(context, moved)
         if moved.threads_without_owner and not context.dry_run:
-            check_owned(len(moved.threads_without_owner), new.owner_from)
+            many.check_owned(len(moved.threads_without_owner), new.owner_from)
 
 
 @contextmanager

@@ -9,11 +9,8 @@ from typing import Annotated
 
 import typer
 
-from .._format import items
-from .._format.moments import stored_at
-from .._format.schema import TEMPLATE_COMMAND
-from .._operations.arguments import COUNT_MAX
-from .._operations.delete import Forecast, foresee_prune, is_of_any_age, prune_thread
+from .._format import items, moments, schema
+from .._operations import arguments, delete
 from .._operations.verify import Verification, repair_thread, scan_partitions, verify_thread
 from ..errors import CheckpointNotFoundError
 from . import CommandError, Exit, many
@@ -23,7 +20,7 @@ from .output import counted, parse_age, sized
 _PRODUCTION = f"""\
 This makes a table without recovery, deletion protection, policies or alarms. For anything but development deploy it:
   make deploy                                  (in a clone of the repository, with alarms and a dashboard)
-  {TEMPLATE_COMMAND} > table.yaml
+  {schema.TEMPLATE_COMMAND} > table.yaml
   aws cloudformation deploy --stack-name langgraph-checkpoints --template-file table.yaml --capabilities CAPABILITY_IAM\
 """
 
@@ -187,7 +184,7 @@ def prune(
     *,
     file: many.From = None,
     all_threads: many.AllThreads = False,
-    keep_last: Annotated[int, typer.Option(min=1, max=COUNT_MAX)] = 1,
+    keep_last: Annotated[int, typer.Option(min=1, max=arguments.COUNT_MAX)] = 1,
     older_than: Annotated[timedelta | None, typer.Option(parser=parse_age)] = None,
 ) -> None:
     """Remove old checkpoints from threads.
@@ -202,11 +199,11 @@ def prune(
     many.check_all_or_named(thread_ids, file, all_threads=all_threads)
     found = many.chosen(context, thread_ids, file, scan=all_threads)
     now = datetime.now(timezone.utc)
-    is_old = is_of_any_age if older_than is None else partial(_is_older, now, older_than)
+    is_old = delete.is_of_any_age if older_than is None else partial(_is_older, now, older_than)
     if context.dry_run:
 
-        def foresee(thread_id: str) -> Forecast:
-            return context.run(foresee_prune(context.storage, thread_id, keep_last, is_old))
+        def foresee(thread_id: str) -> delete.Forecast:
+            return context.run(delete.foresee_prune(context.storage, thread_id, keep_last, is_old))
 
         served = many.serve(context, "counting", found, foresee, must_exist=not all_threads)
         totals = Counter[str]()
@@ -220,7 +217,7 @@ def prune(
     context.confirm(f"Prune {what}, and keep{aged} {kept} of each namespace?")
 
     def one(thread_id: str) -> None:
-        context.run(prune_thread(context.storage, thread_id, keep_last, is_old))
+        context.run(delete.prune_thread(context.storage, thread_id, keep_last, is_old))
 
     many.conclude(
         context,
@@ -230,5 +227,5 @@ def prune(
 
 
 def _is_older(now: datetime, age: timedelta, checkpoint_id: str) -> bool:
-    stored = stored_at(checkpoint_id)
+    stored = moments.stored_at(checkpoint_id)
     return stored is not None and now - stored > age

@@ -13,8 +13,7 @@ from typing_extensions import Self
 
 from .._runtime.fork import without_forks
 from ..errors import CheckpointerInputError
-from . import sources
-from .fields import ComponentType, OptionError
+from . import fields, sources
 from .sources import Fault, Locate, configuration_error, did_you_mean, dotted, faults_of
 
 # Everything that a configuration may be read from.
@@ -43,11 +42,11 @@ class ComponentConfig(BaseModel):
         return isinstance(other, type(self)) and (self.type, self.config) == (other.type, other.config)
 
     @classmethod
-    def find_type(cls, name: str) -> ComponentType:
+    def find_type(cls, name: str) -> fields.ComponentType:
         """Load a type: our own have modules of their names, and LangGraph's share one."""
         with without_forks():
             module = import_module(f".{name if name in _OWN_TYPES else 'backends'}", __package__)
-        found: ComponentType = module.TYPES[name, cls.subject.name]
+        found: fields.ComponentType = module.TYPES[name, cls.subject.name]
         return found
 
     @classmethod
@@ -104,7 +103,7 @@ class ComponentConfig(BaseModel):
         """
         try:
             yield
-        except OptionError as error:
+        except fields.OptionError as error:
             raise configuration_error([Fault(("config", error.option), error.says)], self._locate) from error
         except CheckpointerInputError as error:
             # Most messages of constructors begin with the option's name.

@@ -24,8 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .._format.wire import REQUEST_ID_HEADER
 from ..observe.cloudwatch import BoundedTenants
-from . import problems
-from .bodies import patience_seconds
+from . import bodies, problems
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "langgraph_dynamodb_gateway"
@@ -184,7 +183,7 @@ class AccessLog:
             # complete.
             if record.status is None:
                 response = problem_response(record, problem)
-                with anyio.move_on_after(patience_seconds(len(response.body))):
+                with anyio.move_on_after(bodies.patience_seconds(len(response.body))):
                     await response(scope, receive, send)
 
     def _end(self, record: RequestRecord, scope: Scope) -> None:

@@ -21,20 +21,18 @@ from typing import Any
 from starlette.datastructures import Headers
 
 from .._format.wire import DEADLINE_HEADER
+from .._runtime import events, failures
 from .._runtime.attempts import Attempts
 from .._runtime.clients import Clients
 from .._runtime.drivers import Asend
-from .._runtime.events import READS, TableAccounting
-from .._runtime.failures import is_transient, outage_remedy
 from .._runtime.steps import Call
 from ..errors import CheckpointerError
+from . import limits, problems
 from .access_log import RequestRecord
-from .limits import Slot
-from .problems import ProblemError, no_response
 
 # What is left of the client's time for the response.
 _RESPONSE_SECONDS = 0.5
-_ACCOUNTING = TableAccounting()
+_ACCOUNTING = events.TableAccounting()
 
 
 def seconds_left(headers: Headers) -> float:
@@ -51,7 +49,7 @@ def seconds_left(headers: Headers) -> float:
     except ValueError:
         deadline = math.nan
     if math.isnan(deadline):
-        raise ProblemError(
+        raise problems.ProblemError(
             400, f"{DEADLINE_HEADER} is not a number; send epoch seconds by the clock of the service's Date"
         )
     left = deadline - time.time()
@@ -60,7 +58,7 @@ def seconds_left(headers: Headers) -> float:
             f"the request arrived after its {DEADLINE_HEADER}, so nothing was done; send it again, by the clock of this"
             " response's Date. If sending it takes that long, give the client a longer timeout"
         )
-        raise ProblemError(503, msg, CheckpointerError, retry_seconds=0)
+        raise problems.ProblemError(503, msg, CheckpointerError, retry_seconds=0)
     return left
 
 
@@ -68,7 +66,7 @@ def seconds_left(headers: Headers) -> float:
 class _Asking:
     """The record of what one request of a client has done at the table."""
 
-    place: Slot
+    place: limits.Slot
     until: float
     """When to give up, by the clock of the event loop."""
     record: RequestRecord
@@ -85,8 +83,8 @@ class _Asking:
             self._note(call, getattr(error, "response", {}))
             raise
         self._note(call, response)
-        self.has_read |= call.method in READS
-        self.has_stored |= call.method not in READS
+        self.has_read |= call.method in events.READS
+        self.has_stored |= call.method not in events.READS
         self.record.stored_bytes += _ACCOUNTING.bytes_written(call)
         return response
 
@@ -103,21 +101,21 @@ class _Asking:
         Otherwise its client repeats all of it, with waits that grow, since only the client knows of all attempts. But
         what was stored is not stored twice, nor is a long list read again from its beginning.
         """
-        return self.has_stored or (self.has_read and call.method in READS)
+        return self.has_stored or (self.has_read and call.method in events.READS)
 
 
 _asking: ContextVar[_Asking] = ContextVar("langgraph_dynamodb_asking")
 
 
 @contextmanager
-def asking(place: Slot, until: float, record: RequestRecord) -> Iterator[None]:
+def asking(place: limits.Slot, until: float, record: RequestRecord) -> Iterator[None]:
     """Let the requests to the table in the block belong to one request of a client, which waits until then."""
     token = _asking.set(_Asking(place, until - _RESPONSE_SECONDS, record))
     try:
         yield
     except Exception as error:
-        if is_transient(error):
-            raise no_response(error) from error
+        if failures.is_transient(error):
+            raise problems.no_response(error) from error
         raise
     finally:
         _asking.reset(token)
@@ -144,10 +142,10 @@ def patient(clients: Clients, retry_seconds: float) -> Asend:
 
 def _attempts(now: _Asking, call: Call, retry_seconds: float) -> Attempts:
     def remedy(error: Exception) -> str:
-        return outage_remedy(str(call.params.get("TableName", "of the gateway")), error)
+        return failures.outage_remedy(str(call.params.get("TableName", "of the gateway")), error)
 
     seconds = now.until - asyncio.get_running_loop().time()
-    return Attempts(min(retry_seconds, seconds), is_transient, remedy)
+    return Attempts(min(retry_seconds, seconds), failures.is_transient, remedy)
 
 
 async def sleep(seconds: float) -> None:

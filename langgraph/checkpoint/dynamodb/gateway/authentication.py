@@ -22,8 +22,7 @@ from .._format.limits import TENANT_PATTERN
 from .._runtime.failures import is_of_this_machine
 from ..config.fields import Options, split
 from ..errors import CheckpointerError, CheckpointerInputError
-from .call import Right
-from .problems import ProblemError, forbidden, unauthenticated
+from . import call, problems
 from .serving import RIGHTS, Principal
 
 Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None]]
@@ -44,13 +43,13 @@ def either(first: Authenticate, second: Authenticate) -> Authenticate:
 async def anybody_on_this_machine(request: HTTPConnection) -> Principal | None:
     """Accept every request that comes from this machine and is addressed to it. For development."""
     if _is_forwarded(request):
-        raise forbidden(
+        raise problems.forbidden(
             "the gateway runs with --insecure, and this request came through a proxy, which anybody may use;"
             " configure principals (bearer or jwt), or connect to the gateway directly"
         )
     host = request.client.host if request.client else ""
     if not (is_of_this_machine(host) and is_of_this_machine(request.url.hostname or "")):
-        raise forbidden(
+        raise problems.forbidden(
             "the gateway runs with --insecure, and serves only clients on its own machine; use localhost"
         )
     return _ANYBODY
@@ -70,7 +69,7 @@ def bearer_token(request: HTTPConnection) -> str | None:
     """Return the token of an `Authorization: Bearer` header, or None if there is none."""
     headers = request.headers.getlist("authorization")
     if len(headers) > 1:
-        raise unauthenticated()
+        raise problems.unauthenticated()
     scheme, _, token = headers[0].partition(" ") if headers else ("", "", "")
     return token.strip() if scheme.lower() == "bearer" else None
 
@@ -101,7 +100,7 @@ class BearerTokens:
 
 logger = logging.getLogger(__name__)
 
-Rights = Annotated[list[Right], BeforeValidator(split)]
+Rights = Annotated[list[call.Right], BeforeValidator(split)]
 Tenant = Annotated[str, Field(pattern=TENANT_PATTERN)]
 
 
@@ -170,7 +169,7 @@ class JwtOptions(Options):
         except CheckpointerInputError:
             return None
 
-    def _rights(self, claims: Mapping[str, Any]) -> frozenset[Right]:
+    def _rights(self, claims: Mapping[str, Any]) -> frozenset[call.Right]:
         if self.rights_claim is None:
             return frozenset(self.rights)
         claim = claims.get(self.rights_claim)
@@ -261,9 +260,9 @@ class KeySet:
             raise self._unsettled("the token's key is not known yet")
         return found
 
-    def _unsettled(self, says: str) -> ProblemError:
+    def _unsettled(self, says: str) -> problems.ProblemError:
         retry_seconds = self._tried_at + _PAUSE_SECONDS - self._clock()
-        return ProblemError(
+        return problems.ProblemError(
             503, f"{says}; send the request again", CheckpointerError, retry_seconds=retry_seconds
         )
 

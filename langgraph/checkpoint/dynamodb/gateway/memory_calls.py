@@ -21,29 +21,17 @@ from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp, Search
 from pydantic import Field
 
 from langgraph.store.dynamodb import batch as batch_
-from langgraph.store.dynamodb import erase, reads
+from langgraph.store.dynamodb import erase, json_values, reads, search, similarity
 from langgraph.store.dynamodb.batch import check_list, new_memory, new_search, record_of, times_of
-from langgraph.store.dynamodb.json_values import NESTING_MAX
 from langgraph.store.dynamodb.keys import Address, address_of
 from langgraph.store.dynamodb.memory_items import Expected, StoredMemory
 from langgraph.store.dynamodb.partitions import Namespace, matching_namespaces, narrower
 from langgraph.store.dynamodb.put import NewMemory, put_all
 from langgraph.store.dynamodb.reads import LoadedMemory
 from langgraph.store.dynamodb.resources import StoreStorage
-from langgraph.store.dynamodb.search import Search, search
-from langgraph.store.dynamodb.similarity import (
-    NewVector,
-    SimilarityQuery,
-    Vectors,
-    checked_numbers,
-    exact_vectors,
-)
 
-from .._format.codec import Codec, finite
+from .._format import codec, limits, moments, pricing
 from .._format.items import Item, damaged, partition_key, sort_key
-from .._format.limits import BATCH_GET_ITEMS_MAX, TTL_SECONDS_MAX
-from .._format.moments import moment_of
-from .._format.pricing import item_bytes
 from .._runtime.failures import is_transient
 from .._runtime.steps import Op, work
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
@@ -88,7 +76,7 @@ def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
     """Return the storage of a store on a saver's table, with its cipher."""
     storage = saver.storage
     return StoreStorage(
-        codec=saver.storage_with(Codec, inert_serde(saver)).codec,
+        codec=saver.storage_with(codec.Codec, inert_serde(saver)).codec,
         table=storage.table,
         clock=storage.clock,
         rng=storage.rng,
@@ -100,7 +88,7 @@ def store_storage(saver: DynamoDBSaver, search_bytes_max: int) -> StoreStorage:
 
 # Arguments and responses
 
-TtlSeconds: TypeAlias = Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)]
+TtlSeconds: TypeAlias = Annotated[int, Field(ge=1, le=limits.TTL_SECONDS_MAX)]
 # Json, since a value may be nested more deeply than a request, and have larger numbers.
 JsonText: TypeAlias = Annotated[str, Field(description="JSON, as text.")]
 MemoryLabels: TypeAlias = Annotated[tuple[str, ...], named_by("memories")]
@@ -374,15 +362,15 @@ class _Reading:
         keys = {
             (each.pk, each.sk): each.item_key for each in self.wanted if (each.pk, each.sk) not in self._read
         }
-        group = dict(islice(keys.items(), BATCH_GET_ITEMS_MAX))
+        group = dict(islice(keys.items(), limits.BATCH_GET_ITEMS_MAX))
         found = yield from reads.read_items(self.storage, list(group.values()))
-        self.storage.on_read(sum(map(item_bytes, found)))
+        self.storage.on_read(sum(map(pricing.item_bytes, found)))
         self._read |= dict.fromkeys(group) | {(partition_key(item), sort_key(item)): item for item in found}
 
-    def find(self, wanted: Search, refresh_ttl: bool) -> Op[list[Memory]]:
+    def find(self, wanted: search.Search, refresh_ttl: bool) -> Op[list[Memory]]:
         """Search. What was read is let go, but for the results."""
         others_bytes, before = self.held.size_bytes, self.room.size_bytes
-        found = yield from search(self.storage, wanted)
+        found = yield from search.search(self.storage, wanted)
         memories: list[Memory] = []
         renewed: list[StoredMemory] = []
         for loaded, score in found:
@@ -454,7 +442,7 @@ def _text(loaded: LoadedMemory) -> str:
 # What comes in
 
 
-def _search(op: StoreSearch, who: Principal) -> Search:
+def _search(op: StoreSearch, who: Principal) -> search.Search:
     wanted_filter = None if op.filter is None else _json(op.filter, "filter")
     wanted = new_search(
         SearchOp(batch_.checked_prefix(op.namespace_prefix), wanted_filter, op.limit, op.offset),
@@ -462,7 +450,9 @@ def _search(op: StoreSearch, who: Principal) -> Search:
         after=None if op.after is None else _seen(op.after),
     )
     if op.vector is not None:
-        wanted = replace(wanted, similar_to=SimilarityQuery(_compared(op.distance), _numbers(op.vector)))
+        wanted = replace(
+            wanted, similar_to=similarity.SimilarityQuery(_compared(op.distance), _numbers(op.vector))
+        )
     namespace = narrower(wanted.namespace, who.memory_labels)
     # Nothing that the credentials do not reach is found.
     return replace(wanted, limit=0) if namespace is None else replace(wanted, namespace=namespace)
@@ -485,13 +475,13 @@ def _new(op: StorePut) -> Op[NewMemory]:
     return new if op.token is None else replace(new, expected=Expected(op.revision), token=op.token)
 
 
-def _packed(given: Sequence[bytes]) -> Sequence[NewVector]:
+def _packed(given: Sequence[bytes]) -> Sequence[similarity.NewVector]:
     return [_compared("cosine").pack(_numbers(each)) for each in given]
 
 
-def _compared(distance: Any) -> Vectors:
+def _compared(distance: Any) -> similarity.Vectors:
     try:
-        return exact_vectors(distance)
+        return similarity.exact_vectors(distance)
     except CheckpointerConfigurationError as error:
         raise CheckpointerInputError(
             "this gateway compares no vectors; ask its operator to install the extra `vectors`"
@@ -500,9 +490,9 @@ def _compared(distance: Any) -> Vectors:
 
 def _json(text: str, name: str) -> Any:
     # It is a text in a request, and may be nested more deeply than that.
-    check_json(text.encode("utf-8", "surrogatepass"), NESTING_MAX)
+    check_json(text.encode("utf-8", "surrogatepass"), json_values.NESTING_MAX)
     try:
-        return json.loads(text, parse_float=finite)
+        return json.loads(text, parse_float=codec.finite)
     except (ValueError, RecursionError) as error:
         raise CheckpointerInputError(
             f"{name} is not JSON ({error}); send the text of a JSON object"
@@ -526,7 +516,7 @@ def _numbers(data: bytes) -> Sequence[float]:
     if sys.byteorder == "big":  # pragma: no cover - tests run on little-endian machines.
         numbers.byteswap()
     try:
-        return checked_numbers(numbers)
+        return similarity.checked_numbers(numbers)
     except CheckpointerConfigurationError as error:
         raise CheckpointerInputError(str(error)) from None
 
@@ -535,7 +525,7 @@ def _seen(at: Seen) -> StoredItem:
     """Return a memory that was read, as far as a search needs it."""
     never = "1970-01-01T00:00:00+00:00"
     try:
-        created_at, updated_at = (moment_of(each or never) for each in (at.created_at, at.updated_at))
+        created_at, updated_at = (moments.moment_of(each or never) for each in (at.created_at, at.updated_at))
     except ValueError:
         raise CheckpointerInputError(
             "after has a time that is none; send created_at and updated_at as a response has them"

@@ -12,14 +12,12 @@ from pydantic import Field
 from langgraph.cache.dynamodb import entries
 from langgraph.cache.dynamodb.entries import CacheStorage, entry_of, store
 
+from .._format import limits, pricing
 from .._format.items import Item, partition_key, sort_key
-from .._format.limits import TTL_SECONDS_MAX
-from .._format.pricing import item_bytes
 from .._runtime.steps import Op, work
 from ..errors import CheckpointerConfigurationError, CheckpointerError
+from . import memory_calls, opaque
 from .call import MANY_MAX, Argument, Bytes, Response, named_by, serve
-from .memory_calls import Recent, ResponseRoom
-from .opaque import OpaqueValue, Value, opaque_storage
 from .serving import Serving, check_begins
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ _READ_AT_ONCE = 16
 
 def cache_storage(saver: DynamoDBSaver) -> CacheStorage:
     """Return the storage of a node cache on a saver's table, with its cipher, for opaque values."""
-    storage = opaque_storage(saver)
+    storage = opaque.opaque_storage(saver)
     return CacheStorage(
         codec=storage.codec,
         table=storage.table,
@@ -39,12 +37,12 @@ def cache_storage(saver: DynamoDBSaver) -> CacheStorage:
         prefix=(),
         owner_key=storage.owner_key,
         clock=storage.clock,
-        marked=Recent(),
+        marked=memory_calls.Recent(),
     )
 
 
 NodeLabels: TypeAlias = Annotated[tuple[str, ...], named_by("nodes")]
-CacheSeconds: TypeAlias = Annotated[float, Field(ge=0, le=TTL_SECONDS_MAX)]
+CacheSeconds: TypeAlias = Annotated[float, Field(ge=0, le=limits.TTL_SECONDS_MAX)]
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Refused(Response):
 class CachedValues(Response):
     """The values in the order of the keys; null where nothing is cached. `left` are the keys that had no room."""
 
-    values: list[Value | None]
+    values: list[opaque.Value | None]
     refused: list[Refused]
     left: list[int]
 
@@ -91,10 +89,10 @@ class CachedEntries(Response):
 @serve("read", name="cache/get")
 def get(it: Serving, keys: Annotated[tuple[NodeKey, ...], Field(max_length=MANY_MAX)]) -> Op[CachedValues]:
     """Read the values that are cached, as many as fit."""
-    values: list[Value | None] = [None] * len(keys)
+    values: list[opaque.Value | None] = [None] * len(keys)
     refused: list[Refused] = []
     left: list[int] = []
-    room = ResponseRoom(it.fullness())
+    room = memory_calls.ResponseRoom(it.fullness())
     for start in range(0, len(keys), _READ_AT_ONCE):
         group = range(start, min(start + _READ_AT_ONCE, len(keys)))
         if room.is_full():
@@ -107,11 +105,11 @@ def get(it: Serving, keys: Annotated[tuple[NodeKey, ...], Field(max_length=MANY_
             if room.is_full():
                 left.append(position)
                 continue
-            opened = yield from _tried(work(partial(_open, it.cache, item), item_bytes(item)))
+            opened = yield from _tried(work(partial(_open, it.cache, item), pricing.item_bytes(item)))
             if isinstance(opened, str):
                 refused.append(Refused(position, opened))
             elif opened is not None:
-                values[position] = Value(*opened)
+                values[position] = opaque.Value(*opened)
                 it.held(len(opened.data))
                 room.size_bytes += len(opened.data)
     return CachedValues(values, refused, left)
@@ -122,12 +120,12 @@ def _read(it: Serving, keys: Sequence[NodeKey]) -> Op[list[Item | None]]:
     places = [(partition_key(each), sort_key(each)) for each in wanted]
     unique = dict(zip(places, wanted, strict=True))
     found = yield from it.cache.table.batch_get(list(unique.values()), consistent=it.cache.consistent_read)
-    it.held(sum(map(item_bytes, found)))
+    it.held(sum(map(pricing.item_bytes, found)))
     by_key = {(partition_key(item), sort_key(item)): item for item in found}
     return [by_key.get(each) for each in places]
 
 
-def _open(storage: CacheStorage, item: Item) -> OpaqueValue | None:
+def _open(storage: CacheStorage, item: Item) -> opaque.OpaqueValue | None:
     return next(iter(entries.open_entry(storage, item)), None)
 
 
@@ -139,7 +137,7 @@ def set_entries(
     new: dict[tuple[str, str], Item] = {}
     refused: list[Refused] = []
     for position, each in enumerate(entries):
-        full_key, value = (each.namespace, each.key), OpaqueValue(each.type, each.data)
+        full_key, value = (each.namespace, each.key), opaque.OpaqueValue(each.type, each.data)
         made = partial(entry_of, it.cache, full_key, value, each.ttl_seconds)
         item = yield from _tried(work(made, len(each.data)))
         if isinstance(item, str):

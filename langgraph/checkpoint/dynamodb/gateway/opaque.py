@@ -20,26 +20,22 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from typing_extensions import override
 
-from .._format.codec import Codec, metadata_json, rough_bytes
-from .._format.inert import LookingSerializer
+from .._format import codec, inert, wire
 from .._format.items import Item, Partition
 from .._format.segments import StoredValue
-from .._format.wire import described_bytes, digest_of, value_of
-from .._operations.get import read_entry
+from .._operations import get, reads
 from .._operations.list import has_values
-from .._operations.reads import open_cached
 from .._runtime.steps import Op, work
 from .._runtime.storage import CachedCheckpoint, Storage
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
-from .call import Argument, Bytes, Digest, Response
-from .problems import ProblemError
+from . import call, problems
 
 if TYPE_CHECKING:
     from ..saver import DynamoDBSaver
 
 # Larger typed metadata is not read: a byte of it can become a list of 56 bytes in memory.
 _METADATA_BYTES_MAX = 64 << 10
-_LOOKING = LookingSerializer()
+_LOOKING = inert.LookingSerializer()
 
 
 class OpaqueValue(NamedTuple):
@@ -61,7 +57,7 @@ class OpaqueMetadata(dict[str, Any]):
 
 
 @dataclass(frozen=True)
-class SentValue(Argument):
+class SentValue(call.Argument):
     """A value to store, as LangGraph's serializer returns it.
 
     With a `base`, the digest of the parent's data in the same channel, `data` is the difference to these: a frame of
@@ -69,17 +65,17 @@ class SentValue(Argument):
     """
 
     type: str
-    data: Bytes
-    base: Digest | None = None
+    data: call.Bytes
+    base: call.Digest | None = None
 
     @property
     def size_bytes(self) -> int:
         """The size of the whole value. A few bytes can describe gigabytes."""
-        return len(self.data) if self.base is None else described_bytes(self.data)
+        return len(self.data) if self.base is None else wire.described_bytes(self.data)
 
 
 @dataclass(frozen=True)
-class Value(Response):
+class Value(call.Response):
     """A value as LangGraph's serializer returned it.
 
     One without `data` is among those that the client has, or did not fit into the response: the same request brings it,
@@ -87,11 +83,11 @@ class Value(Response):
     """
 
     type: str
-    data: Bytes | None = None
-    digest: Digest | None = None
+    data: call.Bytes | None = None
+    digest: call.Digest | None = None
 
 
-class OpaqueCodec(Codec):
+class OpaqueCodec(codec.Codec):
     """A codec that hands typed values through."""
 
     @override
@@ -118,7 +114,7 @@ def _inert_metadata(kind: str, data: bytes) -> Mapping[str, Any] | None:
         found = _LOOKING.loads_typed((kind, data))
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and metadata_json(found) is not None else None
+    return found if isinstance(found, dict) and codec.metadata_json(found) is not None else None
 
 
 def may_match(metadata: Mapping[str, Any], metadata_filter: Mapping[str, Any]) -> bool:
@@ -158,7 +154,7 @@ def values_for(have: Collection[bytes], bytes_max: int) -> Callable[[OpaqueValue
     def shown(value: OpaqueValue) -> Value:
         nonlocal size
         is_left = bool(size) and size + len(value.data) > bytes_max
-        digest = digest_of(value.data) if have or is_left else b""
+        digest = wire.digest_of(value.data) if have or is_left else b""
         if is_left or digest in have:
             return Value(value.type, None, digest)
         size += len(value.data)
@@ -173,7 +169,7 @@ def size_of(found: CheckpointTuple) -> int:
     typed = [metadata.typed] if isinstance(metadata, OpaqueMetadata) else []
     writes = [value for _, _, value in found.pending_writes or ()]
     values = [*found.checkpoint["channel_values"].values(), *writes, *typed]
-    return rough_bytes(metadata) + sum(len(each.data) for each in values)
+    return codec.rough_bytes(metadata) + sum(len(each.data) for each in values)
 
 
 # Deltas
@@ -192,7 +188,7 @@ def check_deltas(deltas: Mapping[str, SentValue], bytes_max: int) -> int:
             f"the deltas of values describe {size:,} bytes, and {bytes_max:,} are allowed; keep"
             " less in the state, or raise decompressed_bytes_max in the gateway's limits"
         )
-        raise ProblemError(413, msg)
+        raise problems.ProblemError(413, msg)
     return size
 
 
@@ -204,7 +200,7 @@ def rebuilt(
         return {}
     entry = storage.cache.checkpoint(partition.pk, parent_id)
     if entry is None:
-        entry = yield from read_entry(storage, partition, parent_id)
+        entry = yield from get.read_entry(storage, partition, parent_id)
         if entry is None:
             return {}
         # The put needs it, too.
@@ -220,7 +216,7 @@ def _rebuilt(
     for name, delta in deltas.items():
         stored = entry.values.get(name)
         base = None if stored is None else _base(storage, partition, entry, stored)
-        if base is not None and digest_of(base) == delta.base:
+        if base is not None and wire.digest_of(base) == delta.base:
             found[name] = OpaqueValue(delta.type, _applied(delta, base, name))
     return found
 
@@ -229,13 +225,13 @@ def _base(
     storage: Storage, partition: Partition, entry: CachedCheckpoint, stored: StoredValue
 ) -> bytes | None:
     """Return a value of the parent, from what was just read or from cached segments; `None` if some are not cached."""
-    contents = entry.contents or open_cached(storage, partition, entry.epoch, stored.segments)
+    contents = entry.contents or reads.open_cached(storage, partition, entry.epoch, stored.segments)
     return stored.join(contents) if contents.keys() >= set(stored.segments) else None
 
 
 def _applied(delta: SentValue, base: bytes, name: str) -> bytes:
     try:
-        return value_of(base, delta.data)
+        return wire.value_of(base, delta.data)
     except ValueError as error:
         raise CheckpointerInputError(
             f"the delta of channel {name!r} is damaged ({error}); send the value whole"

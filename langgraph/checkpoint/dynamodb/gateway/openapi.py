@@ -11,9 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from ..version import __version__
-from . import problems
-from .access_log import METRICS_TYPE
-from .call import Endpoint
+from . import access_log, call, problems
 from .limits import Limits
 
 
@@ -52,7 +50,7 @@ _SCHEMES: dict[str, Any] = {
 _SECURITY: list[dict[str, list[str]]] = [{"bearer": []}]
 
 
-def describe(endpoints: Collection[Endpoint[Any]]) -> dict[str, Any]:
+def describe(endpoints: Collection[call.Endpoint[Any]]) -> dict[str, Any]:
     """Return the OpenAPI document of a service with these endpoints."""
     models: dict[Any, TypeAdapter[Any]] = {
         each: TypeAdapter(each) for each in (About, ServiceStatus, Problem)
@@ -66,7 +64,7 @@ def describe(endpoints: Collection[Endpoint[Any]]) -> dict[str, Any]:
     def content(key: Any) -> dict[str, Any]:
         return {"application/json": {"schema": schemas[key, "validation"]}}
 
-    text = {METRICS_TYPE: {"schema": {"type": "string"}}}
+    text = {access_log.METRICS_TYPE: {"schema": {"type": "string"}}}
     paths = {
         "/about": {"get": _operation("about", content(About), security=_SECURITY)},
         "/health": {"get": _operation("health", content(ServiceStatus))},
@@ -94,7 +92,7 @@ def describe(endpoints: Collection[Endpoint[Any]]) -> dict[str, Any]:
     }
 
 
-def _rights(endpoint: Endpoint[Any]) -> str:
+def _rights(endpoint: call.Endpoint[Any]) -> str:
     if endpoint.right is None:
         return "Needs the right to read, to write, or both, as its operations do."
     return f"Needs the right to {endpoint.right}."

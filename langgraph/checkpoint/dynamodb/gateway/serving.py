@@ -12,14 +12,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from .._format import items
+from .._format import items, limits, schema
 from .._format.items import Item
 from .._format.labels import label_of
-from .._format.limits import ATTEMPTS_MAX, TENANT_PATTERN
-from .._format.schema import OWNER
+from .._operations import entries, thread_item
 from .._operations.arguments import checked_id
-from .._operations.entries import read_about, with_owner
-from .._operations.thread_item import PinnedEpochError, ensure_epoch
 from .._runtime.steps import Op, gather
 from .._runtime.storage import CachedThread, Storage
 from ..errors import CheckpointerInputError, ThreadBusyError
@@ -57,7 +54,7 @@ class Principal:
 
     def __post_init__(self) -> None:
         """Refuse a tenant that would be another one's prefix, or match all threads."""
-        if self.tenant is not None and not re.fullmatch(TENANT_PATTERN, self.tenant):
+        if self.tenant is not None and not re.fullmatch(limits.TENANT_PATTERN, self.tenant):
             raise CheckpointerInputError(
                 "tenant has to be letters, digits, dots, underscores and hyphens, without the slash after it"
             )
@@ -214,7 +211,7 @@ async def served(
     created = None if endpoint.creates is None else getattr(arguments, endpoint.creates)
     if owner is not None:
         it = replace(it, storage=replace(it.storage, owner=owner))
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(limits.ATTEMPTS_MAX):
         if owner is not None and named:
             # It may create a thread, so it has the same deadline as what follows.
             pins = await run(admitted(it.storage, owner, named, created), "check_owner")
@@ -223,7 +220,7 @@ async def served(
             it = replace(it, pins=pins)
         try:
             return await run(endpoint.operation(it, arguments), endpoint.event)
-        except PinnedEpochError:
+        except thread_item.PinnedEpochError:
             continue
     raise ThreadBusyError("the thread was deleted or pruned at every attempt; try again when that has ended")
 
@@ -236,7 +233,7 @@ def admitted(
     for _ in range(2):
         threads = yield from _read(storage, wanted)
         # Whoever writes to the table can enter a thread under any key of the index, but not change what is sealed.
-        if any(read_about(storage.codec, item).owner != owner for item in threads.values()):
+        if any(entries.read_about(storage.codec, item).owner != owner for item in threads.values()):
             raise forbidden(
                 "this names a thread of another owner than these credentials are bound to, or one without an owner; an"
                 " operator names its owner by set_thread"
@@ -248,8 +245,8 @@ def admitted(
             return pins
         root = items.partition_of(created)
         # It is created with its owner: it might become another's meanwhile. So might it have been before.
-        yield from ensure_epoch(with_owner(storage, root, owner), root)
-    raise PinnedEpochError
+        yield from thread_item.ensure_epoch(entries.with_owner(storage, root, owner), root)
+    raise thread_item.PinnedEpochError
 
 
 def _read(storage: Storage, thread_ids: Iterable[str]) -> Op[Mapping[str, Item]]:
@@ -260,5 +257,5 @@ def _read(storage: Storage, thread_ids: Iterable[str]) -> Op[Mapping[str, Item]]
     return {
         thread_id: item
         for thread_id, item in zip(roots, found, strict=True)
-        if item is not None and (OWNER in item or Thread.parse(item).is_alive(now))
+        if item is not None and (schema.OWNER in item or Thread.parse(item).is_alive(now))
     }

@@ -15,29 +15,19 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_v
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
+from ..config import fields, model, sources
 from ..config.dynamodb import DynamoDBOptions, make_saver
-from ..config.fields import Options, split
-from ..config.model import CheckpointerConfig
-from ..config.sources import StrictLoader, Subject, Variables, configuration_error, faults_of, read
 from ..errors import CheckpointerConfigurationError
 from ..saver import DynamoDBSaver
+from . import authentication
 from .app import create_gateway
-from .authentication import (
-    Authenticate,
-    BearerTokens,
-    JsonWebTokens,
-    JwtOptions,
-    Rights,
-    Tenant,
-    anybody_on_this_machine,
-    either,
-)
+from .authentication import Authenticate, JwtOptions, Rights, Tenant, anybody_on_this_machine
 from .limits import Limits
 from .serving import Principal
 
 logger = logging.getLogger(__name__)
 
-_SUBJECT = Subject("gateway", is_required=False)
+_SUBJECT = sources.Subject("gateway", is_required=False)
 _UNGUARDED = (
     "the gateway needs principals in its configuration: bearer or jwt; with --insecure anybody on this machine may do"
     " anything"
@@ -49,17 +39,17 @@ def _parsed(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return yaml.load(value, Loader=StrictLoader)  # noqa: S506 - it makes what `SafeLoader` makes.
+        return yaml.load(value, Loader=sources.StrictLoader)  # noqa: S506 - it makes what `SafeLoader` makes.
     except yaml.YAMLError:
         raise ValueError("give a mapping, or one as JSON or YAML, with each key once") from None
 
 
-class BearerOptions(Options):
+class BearerOptions(fields.Options):
     """A principal that has random tokens."""
 
     sha256: Annotated[
         list[Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")]],
-        BeforeValidator(split),
+        BeforeValidator(fields.split),
         Field(min_length=1),
     ] = Field(description="The SHA-256 hashes of its tokens, in hexadecimal; two while one is replaced.")
     tenant: Tenant | None = Field(
@@ -82,7 +72,7 @@ class BearerOptions(Options):
         return Principal(name, self.tenant, frozenset(self.rights), self.owner)
 
 
-class PrincipalsOptions(Options):
+class PrincipalsOptions(fields.Options):
     """The principals, by way of authentication."""
 
     bearer: dict[str, BearerOptions] = Field(
@@ -106,11 +96,17 @@ class PrincipalsOptions(Options):
 
     def authenticate(self) -> Authenticate:
         """Return a function that authenticates requests."""
-        bearer = BearerTokens({each.principal(name): each.sha256 for name, each in self.bearer.items()})
-        return bearer if self.jwt is None else either(bearer, JsonWebTokens(self.jwt))
+        bearer = authentication.BearerTokens(
+            {each.principal(name): each.sha256 for name, each in self.bearer.items()}
+        )
+        return (
+            bearer
+            if self.jwt is None
+            else authentication.either(bearer, authentication.JsonWebTokens(self.jwt))
+        )
 
 
-class GatewayOptions(Options):
+class GatewayOptions(fields.Options):
     """The settings of the service."""
 
     principals: Annotated[PrincipalsOptions, BeforeValidator(_parsed)] = Field(
@@ -207,15 +203,15 @@ class PrincipalsOfFile:
 
 def load_options(source: str | os.PathLike[str] | None = None) -> GatewayOptions:
     """Read the settings from a YAML file with `gateway:`, or from the environment."""
-    section = read(source, _SUBJECT)
-    variables = Variables(os.environ)
+    section = sources.read(source, _SUBJECT)
+    variables = sources.Variables(os.environ)
     content = variables.fill({} if section.content is None else section.content)
     if variables.faults:
-        raise configuration_error(variables.faults, section.locate)
+        raise sources.configuration_error(variables.faults, section.locate)
     try:
         return GatewayOptions.model_validate(content)
     except ValidationError as error:
-        raise configuration_error(faults_of(error, GatewayOptions), section.locate) from None
+        raise sources.configuration_error(sources.faults_of(error, GatewayOptions), section.locate) from None
 
 
 def configured_gateway(source: str | os.PathLike[str] | None = None) -> Starlette:
@@ -230,7 +226,7 @@ def configured_gateway(source: str | os.PathLike[str] | None = None) -> Starlett
     Raises:
         CheckpointerConfigurationError: Something in the configuration cannot be used.
     """
-    config = CheckpointerConfig.load(source)
+    config = model.CheckpointerConfig.load(source)
     if not isinstance(config.config, DynamoDBOptions):
         raise CheckpointerConfigurationError(
             f"type {config.type} is configured, which has no table; the gateway needs dynamodb"

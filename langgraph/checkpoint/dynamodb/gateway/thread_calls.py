@@ -15,57 +15,24 @@ from langgraph.checkpoint.base import CheckpointTuple
 from pydantic import AfterValidator, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
-from .._format import items
-from .._format.content import pack_typed
-from .._format.inert import as_json
-from .._format.limits import LOCK_TTL_SECONDS_MIN, TTL_SECONDS_MAX
-from .._operations import copy, delete, overview
+from .._format import content, inert, items, limits
+from .._operations import compose, copy, delete, entries, overview, threads
 from .._operations import delete_owner as delete_owner_
 from .._operations import get as get_
 from .._operations import put_writes as put_writes_
 from .._operations import threads as threads_
 from .._operations.arguments import checked_order
-from .._operations.compose import WantedValuesError
 from .._operations.copy import CopyPosition
 from .._operations.delete_owner import DeletedThreads
 from .._operations.delta_history import find_history
-from .._operations.entries import with_owner
 from .._operations.error_collector import OF_ONE_THREAD, ErrorCollector
 from .._operations.list import Position, Selection
-from .._operations.overview import RunSummary
 from .._operations.put import snapshot_arguments, store
 from .._operations.thread_lock import Attempt, Hold, TableHolder
-from .._operations.threads import ThreadPage, ThreadQuery
 from .._runtime.steps import Op, collected, work
 from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError, CheckpointNotFoundError, ThreadLockLostError
-from .call import (
-    IDS_MAX,
-    Argument,
-    Count,
-    Digest,
-    LockToken,
-    Number,
-    Object,
-    Owner,
-    Response,
-    Text,
-    ThreadId,
-    finite_json,
-    named_by,
-    serve,
-)
-from .opaque import (
-    OpaqueMetadata,
-    OpaqueValue,
-    SentValue,
-    Value,
-    check_deltas,
-    may_match,
-    rebuilt,
-    size_of,
-    values_for,
-)
+from . import call, opaque
 from .serving import Principal, Serving
 
 Strategy: TypeAlias = Literal["keep_latest", "keep_last", "delete", "delete_all"]
@@ -73,12 +40,12 @@ Strategy: TypeAlias = Literal["keep_latest", "keep_last", "delete", "delete_all"
 _LISTED_MAX = 1000
 # A byte of JSON can take some twenty in memory as objects, and what is read counts three times.
 _TIMES_JSON = 8
-Write: TypeAlias = tuple[str, str, Value]
-ThreadPrefix: TypeAlias = Annotated[str, named_by("threads")]
-IdsOfRuns: TypeAlias = Annotated[list[Text], Field(max_length=IDS_MAX)]
+Write: TypeAlias = tuple[str, str, opaque.Value]
+ThreadPrefix: TypeAlias = Annotated[str, call.named_by("threads")]
+IdsOfRuns: TypeAlias = Annotated[list[call.Text], Field(max_length=call.IDS_MAX)]
 # Epoch seconds that have a day: up to the end of the year 9999.
 Moment: TypeAlias = Annotated[float, Field(ge=0, le=253_402_300_799)]
-LockSeconds: TypeAlias = Annotated[float, Field(ge=LOCK_TTL_SECONDS_MIN, le=TTL_SECONDS_MAX)]
+LockSeconds: TypeAlias = Annotated[float, Field(ge=limits.LOCK_TTL_SECONDS_MIN, le=limits.TTL_SECONDS_MAX)]
 
 
 # Arguments and responses
@@ -88,46 +55,46 @@ LockSeconds: TypeAlias = Annotated[float, Field(ge=LOCK_TTL_SECONDS_MIN, le=TTL_
 class CheckpointFields(TypedDict):
     """A checkpoint without its channel_values. It may have more fields, which are stored with it."""
 
-    id: Text
+    id: call.Text
     channel_versions: dict[str, Any]
 
 
-StoredFields: TypeAlias = Annotated[CheckpointFields, AfterValidator(finite_json)]
+StoredFields: TypeAlias = Annotated[CheckpointFields, AfterValidator(call.finite_json)]
 
 
 @dataclass(frozen=True)
-class Checkpoint(Response):
+class Checkpoint(call.Response):
     """A checkpoint with its pending writes: the task, the channel and the value of each."""
 
-    thread_id: Text
+    thread_id: call.Text
     checkpoint_ns: str
     checkpoint_id: str
     parent_checkpoint_id: str | None
     checkpoint: dict[str, Any]
     metadata: dict[str, Any]
-    typed_metadata: Value | None
-    values: dict[str, Value]
+    typed_metadata: opaque.Value | None
+    values: dict[str, opaque.Value]
     pending_writes: list[Write]
 
 
 @dataclass(frozen=True)
-class FoundCheckpoint(Response):
+class FoundCheckpoint(call.Response):
     """The checkpoint; null if there is none."""
 
     checkpoint: Checkpoint | None
 
 
 @dataclass(frozen=True)
-class Place(Argument):
+class Place(call.Argument):
     """The last checkpoint of a list's page."""
 
-    thread_id: Annotated[Text, named_by("position")]
+    thread_id: Annotated[call.Text, call.named_by("position")]
     checkpoint_ns: str
-    checkpoint_id: Text
+    checkpoint_id: call.Text
 
 
 @dataclass(frozen=True)
-class Page(Response):
+class Page(call.Response):
     """A page of a list, which `after` continues; null: this was the last one."""
 
     checkpoints: list[Checkpoint]
@@ -137,16 +104,16 @@ class Page(Response):
 
 
 @dataclass(frozen=True)
-class ChannelHistory(Response):
+class ChannelHistory(call.Response):
     """The writes of a delta channel, oldest first, the checkpoint of each, and its stored value."""
 
     writes: list[Write]
     checkpoint_ids: list[str]
-    seed: Value | None = None
+    seed: opaque.Value | None = None
 
 
 @dataclass(frozen=True)
-class History(Response):
+class History(call.Response):
     """A page of what delta channels are rebuilt from. With `after`, ask again for the channels without a seed."""
 
     channels: dict[str, ChannelHistory]
@@ -154,30 +121,30 @@ class History(Response):
 
 
 @dataclass(frozen=True)
-class PutResult(Response):
+class PutResult(call.Response):
     """The checkpoint is stored, unless channels are wanted, whose values the service needs whole."""
 
     wanted: list[str]
 
 
 @dataclass(frozen=True)
-class CopiedTo(Argument):
+class CopiedTo(call.Argument):
     """The last checkpoint that a part of a copy has stored."""
 
-    seed: Digest
+    seed: call.Digest
     checkpoint_ns: str
-    checkpoint_id: Text
+    checkpoint_id: call.Text
 
 
 @dataclass(frozen=True)
-class CopyResult(Response):
+class CopyResult(call.Response):
     """The copy is complete, unless `after` says where to go on."""
 
     after: CopiedTo | None
 
 
 @dataclass(frozen=True)
-class WritesResult(Response):
+class WritesResult(call.Response):
     """The writes are stored, unless those of a later call are there, with this order."""
 
     later: int | None
@@ -186,21 +153,21 @@ class WritesResult(Response):
 # Reading
 
 
-@serve("read", absent=lambda _: FoundCheckpoint(None))
+@call.serve("read", absent=lambda _: FoundCheckpoint(None))
 def get_tuple(
     it: Serving,
-    thread_id: ThreadId,
+    thread_id: call.ThreadId,
     checkpoint_ns: str = "",
-    checkpoint_id: Text | None = None,
+    checkpoint_id: call.Text | None = None,
     channels: tuple[str, ...] | None = None,
-    have: tuple[Digest, ...] = (),
+    have: tuple[call.Digest, ...] = (),
 ) -> Op[FoundCheckpoint]:
     """Read a checkpoint, or the newest one of the namespace. `have` are the digests of values that you have."""
     found = yield from get_.get_tuple(it.storage, _config(thread_id, checkpoint_ns, checkpoint_id))
     if found is None:
         return FoundCheckpoint(None)
     show = partial(_shown, it, found, channels, frozenset(have))
-    return FoundCheckpoint((yield from work(show, size_of(found))))
+    return FoundCheckpoint((yield from work(show, opaque.size_of(found))))
 
 
 def _is_scan(who: Principal, arguments: Any) -> bool:
@@ -212,15 +179,15 @@ def _is_scan(who: Principal, arguments: Any) -> bool:
     return arguments.thread_id is None and not is_indexed
 
 
-@serve("read", name="list", operation="list", absent=lambda _: Page([]), is_about_all=_is_scan)
+@call.serve("read", name="list", operation="list", absent=lambda _: Page([]), is_about_all=_is_scan)
 def list_checkpoints(
     it: Serving,
-    thread_id: ThreadId | None = None,
+    thread_id: call.ThreadId | None = None,
     checkpoint_ns: str | None = None,
-    checkpoint_id: Text | None = None,
-    filter: Object | None = None,
-    before: Text | None = None,
-    limit: Number | None = None,
+    checkpoint_id: call.Text | None = None,
+    filter: call.Object | None = None,
+    before: call.Text | None = None,
+    limit: call.Number | None = None,
     after: Place | None = None,
 ) -> Op[Page]:
     """List checkpoints, newest first, as many as fit and there is time for. What is null stands for all."""
@@ -235,7 +202,7 @@ def list_checkpoints(
         after=None if after is None else Position(after.thread_id, after.checkpoint_ns, after.checkpoint_id),
         # Even an error names no thread of others.
         prefix=it.who.prefix,
-        matches=may_match,
+        matches=opaque.may_match,
         errors=errors,
         ends_behind=page.ends_behind,
     )
@@ -264,22 +231,22 @@ def _gone_history(arguments: Any) -> History:
     )
 
 
-@serve("read", name="delta-channel-history", absent=_gone_history)
+@call.serve("read", name="delta-channel-history", absent=_gone_history)
 def get_delta_channel_history(
     it: Serving,
-    thread_id: ThreadId,
+    thread_id: call.ThreadId,
     channels: tuple[str, ...],
     checkpoint_ns: str = "",
-    checkpoint_id: Text | None = None,
-    have: tuple[Digest, ...] = (),
-    after: Text | None = None,
+    checkpoint_id: call.Text | None = None,
+    have: tuple[call.Digest, ...] = (),
+    after: call.Text | None = None,
 ) -> Op[History]:
     """Read what delta channels are rebuilt from. `after` is where the last response stopped."""
     config = _config(thread_id, checkpoint_ns, checkpoint_id)
     page = yield from find_history(it.storage, config, channels, after=after, is_full=it.fullness())
 
     def shown() -> History:
-        value = values_for(frozenset(have), it.response_bytes)
+        value = opaque.values_for(frozenset(have), it.response_bytes)
         return History(
             {name: _history(each, page.checkpoint_ids[name], value) for name, each in page.channels.items()},
             page.after,
@@ -289,7 +256,9 @@ def get_delta_channel_history(
 
 
 def _history(
-    history: Mapping[str, Any], checkpoint_ids: Sequence[str], shown: Callable[[OpaqueValue], Value]
+    history: Mapping[str, Any],
+    checkpoint_ids: Sequence[str],
+    shown: Callable[[opaque.OpaqueValue], opaque.Value],
 ) -> ChannelHistory:
     writes = [(task, channel, shown(each)) for task, channel, each in history["writes"]]
     return ChannelHistory(writes, [*checkpoint_ids], shown(history["seed"]) if "seed" in history else None)
@@ -298,21 +267,21 @@ def _history(
 # Writing
 
 
-@serve("write", creates="thread_id")
+@call.serve("write", creates="thread_id")
 def put(
     it: Serving,
-    thread_id: ThreadId,
+    thread_id: call.ThreadId,
     checkpoint: StoredFields,
-    metadata: Object,
-    new_versions: Object,
-    values: dict[str, SentValue],
+    metadata: call.Object,
+    new_versions: call.Object,
+    values: dict[str, opaque.SentValue],
     checkpoint_ns: str = "",
     checkpoint_map: dict[str, str] | None = None,
-    parent_checkpoint_id: Text | None = None,
-    typed_metadata: SentValue | None = None,
+    parent_checkpoint_id: call.Text | None = None,
+    typed_metadata: opaque.SentValue | None = None,
     kept: tuple[str, ...] = (),
     listed: bool = False,
-    owner: Owner | None = None,
+    owner: call.Owner | None = None,
 ) -> Op[PutResult]:
     """Store a checkpoint, unless values are wanted whole.
 
@@ -320,10 +289,12 @@ def put(
     parent's. `typed_metadata` is all metadata if JSON cannot hold them.
     """
     deltas = {name: each for name, each in values.items() if each.base is not None}
-    it.held(check_deltas(deltas, it.value_bytes_max))
+    it.held(opaque.check_deltas(deltas, it.value_bytes_max))
     partition, storage = items.partition_of(thread_id, checkpoint_ns), _entering(it, thread_id, listed, owner)
-    given = {name: OpaqueValue(each.type, each.data) for name, each in values.items() if each.base is None}
-    given |= yield from rebuilt(storage, partition, parent_checkpoint_id, deltas)
+    given = {
+        name: opaque.OpaqueValue(each.type, each.data) for name, each in values.items() if each.base is None
+    }
+    given |= yield from opaque.rebuilt(storage, partition, parent_checkpoint_id, deltas)
     config = _config(thread_id, checkpoint_ns, parent_checkpoint_id)
     config["configurable"]["checkpoint_map"] = checkpoint_map or {}
     whole: Any = {**checkpoint, "channel_values": given}
@@ -332,27 +303,27 @@ def put(
     missing = {*kept, *values} - given.keys()
     taken = snapshot_arguments(storage, config, whole, stored_metadata, new_versions, missing)
     if typed_metadata is not None:
-        taken = replace(taken, metadata=pack_typed(typed_metadata.type, typed_metadata.data))
+        taken = replace(taken, metadata=content.pack_typed(typed_metadata.type, typed_metadata.data))
     try:
         yield from store(storage, taken)
-    except WantedValuesError as error:
+    except compose.WantedValuesError as error:
         return PutResult([*error.names])
     return PutResult([])
 
 
-@serve("write", creates="thread_id")
+@call.serve("write", creates="thread_id")
 def put_writes(
     it: Serving,
-    thread_id: ThreadId,
-    checkpoint_id: Text,
+    thread_id: call.ThreadId,
+    checkpoint_id: call.Text,
     task_id: str,
-    writes: tuple[tuple[str, SentValue], ...],
+    writes: tuple[tuple[str, opaque.SentValue], ...],
     checkpoint_ns: str = "",
     checkpoint_map: dict[str, str] | None = None,
     task_path: str = "",
-    order: Number | None = None,
+    order: call.Number | None = None,
     listed: bool = False,
-    owner: Owner | None = None,
+    owner: call.Owner | None = None,
 ) -> Op[WritesResult]:
     """Store a task's writes, pairs of a channel and a value, unless those of a later `order` are there.
 
@@ -361,7 +332,7 @@ def put_writes(
     checked_order(order, it.storage.clock())
     config = _config(thread_id, checkpoint_ns, checkpoint_id)
     config["configurable"]["checkpoint_map"] = checkpoint_map or {}
-    given = [(channel, OpaqueValue(each.type, each.data)) for channel, each in writes]
+    given = [(channel, opaque.OpaqueValue(each.type, each.data)) for channel, each in writes]
     try:
         storage = _entering(it, thread_id, listed, owner)
         yield from put_writes_.put_writes(storage, config, given, task_id, task_path, order)
@@ -374,26 +345,28 @@ def _entering(it: Serving, thread_id: str, listed: bool, owner: str | None) -> S
     """Return the storage of what may begin a thread, and enters it in the directory then."""
     storage = it.of(thread_id)
     if listed or owner is not None or storage.owner is not None:
-        return with_owner(storage, items.partition_of(thread_id), owner)
+        return entries.with_owner(storage, items.partition_of(thread_id), owner)
     return storage
 
 
 # Deleting and copying
 
 
-@serve("administer", absent=lambda _: None)
-def delete_thread(it: Serving, thread_id: ThreadId) -> Op[None]:
+@call.serve("administer", absent=lambda _: None)
+def delete_thread(it: Serving, thread_id: call.ThreadId) -> Op[None]:
     """Delete a thread."""
     return delete.delete_thread(it.of(thread_id), thread_id)
 
 
-@serve("administer")
-def delete_owner(it: Serving, owner: Owner) -> Op[DeletedThreads]:
+@call.serve("administer")
+def delete_owner(it: Serving, owner: call.Owner) -> Op[DeletedThreads]:
     """Delete all threads of an owner, and look again."""
     return delete_owner_.delete_owner(it.storage, owner, checks_keys=False)
 
 
-@serve("administer", is_about_all=lambda who, arguments: not arguments.thread_prefix or who.owner is not None)
+@call.serve(
+    "administer", is_about_all=lambda who, arguments: not arguments.thread_prefix or who.owner is not None
+)
 def delete_for_runs(it: Serving, run_ids: IdsOfRuns, thread_prefix: ThreadPrefix = "") -> Op[None]:
     """Delete the checkpoints of runs, in threads whose ids begin with a prefix."""
     return delete.delete_for_runs(it.storage, run_ids, thread_prefix)
@@ -403,13 +376,13 @@ def _no_source(_arguments: Any) -> None:
     raise CheckpointNotFoundError("the thread has no checkpoint to copy; check its id")
 
 
-@serve("administer", absent=_no_source, creates="target_thread_id")
+@call.serve("administer", absent=_no_source, creates="target_thread_id")
 def copy_thread(
     it: Serving,
-    source_thread_id: ThreadId,
-    target_thread_id: ThreadId,
+    source_thread_id: call.ThreadId,
+    target_thread_id: call.ThreadId,
     after: CopiedTo | None = None,
-    owner: Owner | None = None,
+    owner: call.Owner | None = None,
 ) -> Op[CopyResult]:
     """Copy a thread, as much of it as there is time for. The copy of a thread without an owner gets `owner`."""
     pin, is_full, storage = it.pins.get(source_thread_id), it.fullness(), it.of(target_thread_id)
@@ -426,12 +399,12 @@ def copy_thread(
     return CopyResult(CopiedTo(stopped_at.seed, stopped_at.checkpoint_ns, stopped_at.checkpoint_id))
 
 
-@serve("administer", absent=lambda _: None)
+@call.serve("administer", absent=lambda _: None)
 def prune(
     it: Serving,
-    thread_id: ThreadId,
+    thread_id: call.ThreadId,
     strategy: Strategy = "keep_latest",
-    keep_last: Count | None = None,
+    keep_last: call.Count | None = None,
 ) -> Op[None]:
     """Remove old checkpoints of a thread."""
     return delete.prune(it.of(thread_id), [thread_id], strategy, keep_last)
@@ -440,12 +413,12 @@ def prune(
 # One runner at a time
 
 
-@serve("write")
+@call.serve("write")
 def lock(
     it: Serving,
-    thread_id: ThreadId,
+    thread_id: call.ThreadId,
     action: Literal["acquire", "renew", "release"],
-    token: LockToken,
+    token: call.LockToken,
     ttl_seconds: LockSeconds = 60,
 ) -> Op[Attempt]:
     """Acquire, renew or release the lock of a thread, which may not exist yet. The client waits between its attempts.
@@ -467,39 +440,39 @@ def lock(
 # The directory
 
 
-@serve("write", creates="thread_id")
+@call.serve("write", creates="thread_id")
 def set_thread(
     it: Serving,
-    thread_id: ThreadId,
-    owner: Owner | None = None,
+    thread_id: call.ThreadId,
+    owner: call.Owner | None = None,
     title: str | None = None,
-    metadata: Object | None = None,
+    metadata: call.Object | None = None,
 ) -> Op[None]:
     """Describe a thread. What is null stays as it is."""
     return threads_.set_thread(it.of(thread_id), thread_id, owner, title, metadata)
 
 
-@serve(
+@call.serve(
     "read",
     name="threads",
     is_about_all=lambda who, arguments: arguments.owner is None and who.owner is None,
 )
 def list_threads(
     it: Serving,
-    owner: Owner | None = None,
+    owner: call.Owner | None = None,
     status: str | None = None,
-    metadata: Object | None = None,
-    limit: Count = 20,
-    before: Text | None = None,
+    metadata: call.Object | None = None,
+    limit: call.Count = 20,
+    before: call.Text | None = None,
     with_status: bool = False,
     since: Moment | None = None,
-) -> Op[ThreadPage]:
+) -> Op[threads.ThreadPage]:
     """List threads, newest activity first: those of an owner; null: all, or those of the owner you are bound to.
 
     `since` is in epoch seconds, and `before` the cursor of the page before.
     """
     at = None if since is None else datetime.fromtimestamp(since, timezone.utc)
-    query = ThreadQuery(
+    query = threads.ThreadQuery(
         owner=owner,
         status=status,
         metadata=metadata,
@@ -515,11 +488,11 @@ def list_threads(
 class Runs:
     """The runs of a thread, the newest first."""
 
-    runs: list[RunSummary]
+    runs: list[overview.RunSummary]
 
 
-@serve("read", name="runs", absent=lambda _: Runs([]))
-def list_runs(it: Serving, thread_id: ThreadId) -> Op[Runs]:
+@call.serve("read", name="runs", absent=lambda _: Runs([]))
+def list_runs(it: Serving, thread_id: call.ThreadId) -> Op[Runs]:
     """List the runs of a thread."""
     return Runs((yield from overview.list_runs(it.storage, thread_id)))
 
@@ -546,7 +519,7 @@ class _PageInProgress:
         objects_bytes = _TIMES_JSON * len(text)
         self.held(objects_bytes)
         self.found.append(found)
-        self.size_bytes += objects_bytes + size_of(found)
+        self.size_bytes += objects_bytes + opaque.size_of(found)
         if len(self.found) in (self.count_max, _LISTED_MAX) or self.is_over(self.size_bytes):
             self.end = Place(**{name: found.config["configurable"][name] for name in Place.__annotations__})
         return self.end is not None
@@ -567,7 +540,7 @@ def _shown(
     it: Serving, found: CheckpointTuple, channels: Sequence[str] | None, have: frozenset[bytes]
 ) -> Checkpoint:
     """Return a checkpoint as a response has it, with the values of some channels, or of all."""
-    shown = values_for(have, it.response_bytes)
+    shown = opaque.values_for(have, it.response_bytes)
     configurable, parent = found.config["configurable"], found.parent_config
     state: Mapping[str, Any] = found.checkpoint["channel_values"]
     metadata: Any = found.metadata
@@ -576,9 +549,9 @@ def _shown(
         configurable["checkpoint_ns"],
         configurable["checkpoint_id"],
         None if parent is None else parent["configurable"]["checkpoint_id"],
-        as_json({name: each for name, each in found.checkpoint.items() if name != "channel_values"}),
+        inert.as_json({name: each for name, each in found.checkpoint.items() if name != "channel_values"}),
         metadata,
-        Value(*metadata.typed) if isinstance(metadata, OpaqueMetadata) else None,
+        opaque.Value(*metadata.typed) if isinstance(metadata, opaque.OpaqueMetadata) else None,
         {name: shown(each) for name, each in state.items() if channels is None or name in channels},
         [(task, channel, shown(each)) for task, channel, each in found.pending_writes or ()],
     )

@@ -24,14 +24,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from .. import errors
-from .._format import items
+from .._format import items, labels, wire
 from .._format.compression import zstd
-from .._format.labels import name_of
-from .._format.wire import DEADLINE_HEADER, REQUEST_ID_HEADER
 from .._runtime.attempts import Attempts
 from .._runtime.failures import THROTTLED
 from .._runtime.steps import Call, Op
-from ..errors import CheckpointerConfigurationError, CheckpointerError, CheckpointerInputError
 from ..gateway.call import ENDPOINTS, Done, Endpoint, Kind, mistakes_of
 from ..gateway.serving import Serving
 
@@ -57,7 +54,7 @@ class Inside:
         elif kind in ("threads", "owner"):
             name = self.prefix + name
         elif kind in ("memories", "searched"):
-            self.tenants.update(map(name_of, name[:1]))
+            self.tenants.update(map(labels.name_of, name[:1]))
         elif kind == "nodes":
             self.tenants.update(name[:1])
         return name
@@ -95,7 +92,7 @@ def encoded(document: Any) -> bytes:
         return to_json(document, bytes_mode="base64")
     except PydanticSerializationError as error:
         msg = f"an argument cannot be sent to the gateway: {error}; use valid Unicode"
-        raise CheckpointerInputError(msg) from error
+        raise errors.CheckpointerInputError(msg) from error
 
 
 def size_of(value: Any) -> int:
@@ -119,9 +116,9 @@ def call_to(
     except ValidationError as error:
         for each in error.errors(include_url=False, include_input=False):
             original = each.get("ctx", {}).get("error")
-            if isinstance(original, CheckpointerError):
+            if isinstance(original, errors.CheckpointerError):
                 raise original from None
-        raise CheckpointerInputError(mistakes_of(error)) from None
+        raise errors.CheckpointerInputError(mistakes_of(error)) from None
     return Call(endpoint.name, {"asked": OutgoingCall(endpoint, model, inside)})
 
 
@@ -178,7 +175,7 @@ _WORDS_MAX = 1000
 class TurnedAwayError(Exception):
     """The gateway does not serve a request at the moment."""
 
-    def __init__(self, failure: CheckpointerError, after_seconds: float) -> None:
+    def __init__(self, failure: errors.CheckpointerError, after_seconds: float) -> None:
         """Take the error to raise if retries do not help, and how many seconds the gateway asks to wait.
 
         If the gateway's table throttles, a client waits by itself, as a saver on the table does.
@@ -193,7 +190,7 @@ class TurnedAwayError(Exception):
 def failure_of(response: RawResponse, url: str, request_id: str) -> Exception:
     """Return the exception for an error response."""
     problem, status = _problem(response), response.status_code
-    request_id = response.headers.get(REQUEST_ID_HEADER) or request_id
+    request_id = response.headers.get(wire.REQUEST_ID_HEADER) or request_id
     failure = _failure(status, problem, url, request_id)
     code = problem.get("code")
     failure.code = code if isinstance(code, str) else None
@@ -203,29 +200,29 @@ def failure_of(response: RawResponse, url: str, request_id: str) -> Exception:
     return failure
 
 
-def failure_in(problem: Mapping[str, Any]) -> CheckpointerError:
+def failure_in(problem: Mapping[str, Any]) -> errors.CheckpointerError:
     """Return the exception for a problem in a document, also for one that only a newer gateway knows."""
-    return _named_error(problem) or CheckpointerError(f"the gateway says: {_words(problem)}")
+    return _named_error(problem) or errors.CheckpointerError(f"the gateway says: {_words(problem)}")
 
 
-def _failure(status: int, problem: Mapping[str, Any], url: str, request_id: str) -> CheckpointerError:
+def _failure(status: int, problem: Mapping[str, Any], url: str, request_id: str) -> errors.CheckpointerError:
     phrase = httpx.codes.get_reason_phrase(status) or "(an unknown status)"
     says = f"{status} {_words(problem) or phrase}"
     if status == HTTPStatus.UNAUTHORIZED:
         msg = f"the gateway at {url} refused the credentials ({says}); pass auth=, or a token that has not expired"
-        return CheckpointerConfigurationError(msg)
+        return errors.CheckpointerConfigurationError(msg)
     if status == HTTPStatus.FORBIDDEN:
         msg = f"the gateway at {url} does not allow this ({says}); check auth=, or ask its operator for the right"
-        return CheckpointerConfigurationError(msg)
+        return errors.CheckpointerConfigurationError(msg)
     if 300 <= status < 400:
         msg = f"the gateway at {url} redirects ({says}), which this client does not follow; check url"
-        return CheckpointerConfigurationError(msg)
+        return errors.CheckpointerConfigurationError(msg)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and not problem:
         msg = (
             f"a proxy in front of the gateway at {url} refuses a body of this size ({says}); let it accept the"
             " gateway's body_bytes_max, 64 MiB by default (nginx: client_max_body_size 64m), or keep less in the state"
         )
-        return CheckpointerConfigurationError(msg)
+        return errors.CheckpointerConfigurationError(msg)
     named = _named_error(problem)
     if named is not None:
         if sys.version_info >= (3, 11):
@@ -236,7 +233,7 @@ def _failure(status: int, problem: Mapping[str, Any], url: str, request_id: str)
         if problem
         else "; the gateway itself does not answer like this: check url, and any proxy in front of the gateway"
     )
-    return CheckpointerError(f"the gateway at {url} answered {says} (request id {request_id}){remedy}")
+    return errors.CheckpointerError(f"the gateway at {url} answered {says} (request id {request_id}){remedy}")
 
 
 def _problem(response: RawResponse) -> Mapping[str, Any]:
@@ -250,11 +247,11 @@ def _problem(response: RawResponse) -> Mapping[str, Any]:
     return problem if isinstance(problem, dict) else {}
 
 
-def _named_error(problem: Mapping[str, Any]) -> CheckpointerError | None:
+def _named_error(problem: Mapping[str, Any]) -> errors.CheckpointerError | None:
     """Return the exception that a problem's type names, with its message; `None` if it names none of ours."""
     name = str(problem.get("type", "")).replace(":", "/").replace("#", "/").rpartition("/")[2]
     kind = getattr(errors, name, None)
-    if isinstance(kind, type) and issubclass(kind, CheckpointerError) and "detail" in problem:
+    if isinstance(kind, type) and issubclass(kind, errors.CheckpointerError) and "detail" in problem:
         return kind(_words(problem))
     return None
 
@@ -304,7 +301,7 @@ class ServiceClock:
         if self._ahead_seconds is None:
             return {}
         waits_seconds = max(self._timeout - _UNSURE_SECONDS, _DATE_SECONDS)
-        return {DEADLINE_HEADER: f"{self._clock() + self._ahead_seconds + waits_seconds:.3f}"}
+        return {wire.DEADLINE_HEADER: f"{self._clock() + self._ahead_seconds + waits_seconds:.3f}"}
 
     def learn(self, headers: Mapping[str, str]) -> None:
         """Set the clock by the headers of a response."""
@@ -328,7 +325,7 @@ class Exchange:
         self._retry_seconds = 0.0 if call.is_sent_once else retry_seconds
         # One id for all attempts, by which the logs of the gateway and of proxies can be searched.
         self.request_id = uuid.uuid4().hex
-        headers = {**_HEADERS, REQUEST_ID_HEADER: self.request_id}
+        headers = {**_HEADERS, wire.REQUEST_ID_HEADER: self.request_id}
         self._asked = asked_in(call)
         self._request: dict[str, Any] = {"method": "GET", "url": f"{url}/{_ABOUT}", "headers": headers}
         if self._asked is not None:
@@ -358,7 +355,7 @@ class Exchange:
         try:
             return json.loads(content) if self._asked is None else self._asked.result(content)
         except (ValueError, RecursionError) as error:
-            raise CheckpointerError(
+            raise errors.CheckpointerError(
                 f"the response of the gateway at {self._url} cannot be read: it is not one of this release; check url,"
                 " and any proxy in front of the gateway"
             ) from error
@@ -374,7 +371,7 @@ class Exchange:
                 f"the server at {self._url} is not a gateway of this release: it sent {media_type or 'no media type'};"
                 " check url, and any proxy in front of the gateway"
             )
-            raise CheckpointerConfigurationError(msg)
+            raise errors.CheckpointerConfigurationError(msg)
 
     def seconds_to_next(self, error: Exception) -> float:
         """Return how many seconds to wait after a failed attempt, or raise the caller's exception."""
@@ -382,7 +379,7 @@ class Exchange:
         wait = self._attempts.seconds_to_next(error, after_seconds)
         if wait is None:
             told = self._told(error)
-            if isinstance(told, CheckpointerError):
+            if isinstance(told, errors.CheckpointerError):
                 told.attempts = self._attempts.number
                 told.request_id = told.request_id or self.request_id
             raise told from (None if told is error else error)
@@ -393,7 +390,7 @@ class Exchange:
         if isinstance(error, TurnedAwayError):
             return error.failure
         if isinstance(error, httpx.RequestError):
-            return CheckpointerError(
+            return errors.CheckpointerError(
                 f"no response from the gateway at {self._url} ({type(error).__name__}: {error}); check url, that the"
                 " gateway runs and lets this machine in (DNS, security groups, TLS certificate), and the proxies in"
                 " the environment"

@@ -11,14 +11,11 @@ from typing_extensions import Unpack, override
 from langgraph.cache.dynamodb.entries import Values, attempt, entry_key
 from langgraph.cache.dynamodb.node_cache import TableCache
 
-from .._format.codec import rough_bytes
-from .._format.limits import CACHE_RETRY_SECONDS
+from .._format import codec, limits
 from .._runtime.options import check_ttl
 from .._runtime.steps import Op, work
 from ..errors import CheckpointerError
-from ..gateway import node_calls
-from ..gateway.node_calls import CacheEntry, NodeKey, Refused
-from ..gateway.opaque import Value
+from ..gateway import node_calls, opaque
 from .service import ServiceClient, client_serde, codec_of, data_of, dumped, loaded
 from .transport import GatewayKeywords
 
@@ -70,7 +67,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         super().__init__(serde=client_serde(serde), prefix=prefix)
         given: GatewayKeywords = {
             "timeout": CACHE_TIMEOUT_SECONDS,
-            "retry_seconds": CACHE_RETRY_SECONDS,
+            "retry_seconds": limits.CACHE_RETRY_SECONDS,
             **options,
         }
         self._connect(url, given, events_prefix="cache.", has_tenants=bool(prefix))
@@ -78,7 +75,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
 
     @override
     def _get(self, keys: Sequence[FullKey]) -> Op[dict[FullKey, ValueT]]:
-        wanted: dict[FullKey, NodeKey] = {}
+        wanted: dict[FullKey, node_calls.NodeKey] = {}
         for namespace, key in keys:
             full_key = (tuple(namespace), key)
             place = yield from attempt(work(partial(self._place, full_key)), "read", full_key)
@@ -88,7 +85,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         yield from attempt(self._read(wanted, found), "read", list(wanted))
         return found
 
-    def _read(self, wanted: Mapping[FullKey, NodeKey], found: dict[FullKey, ValueT]) -> Op[None]:
+    def _read(self, wanted: Mapping[FullKey, node_calls.NodeKey], found: dict[FullKey, ValueT]) -> Op[None]:
         """Fill in what is found, as far as that goes."""
         for group in (yield from self._service.groups(wanted, _name_of)):
             left = group
@@ -101,13 +98,13 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
                     yield from attempt(_refused(each), "read", left[each.position])
                 left = [left[position] for position in response.left]
 
-    def _open(self, full_key: FullKey, value: Value, found: dict[FullKey, ValueT]) -> Op[None]:
+    def _open(self, full_key: FullKey, value: opaque.Value, found: dict[FullKey, ValueT]) -> Op[None]:
         loading = partial(loaded, self._codec, value, "the cached value")
         found[full_key] = yield from work(loading, len(data_of(value)))
 
     @override
     def _put(self, values: Values) -> Op[None]:
-        new: dict[FullKey, CacheEntry] = {}
+        new: dict[FullKey, node_calls.CacheEntry] = {}
         for (namespace, key), (value, ttl_seconds) in values.items():
             full_key = (tuple(namespace), key)
             entry = yield from attempt(self._entry(full_key, value, ttl_seconds), "store", full_key)
@@ -115,7 +112,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
                 new[full_key] = entry
         yield from attempt(self._store(new), "store", list(new))
 
-    def _store(self, new: Mapping[FullKey, CacheEntry]) -> Op[None]:
+    def _store(self, new: Mapping[FullKey, node_calls.CacheEntry]) -> Op[None]:
         for group in (yield from self._service.groups(new, _name_of)):
             response = yield from self._service.ask(
                 node_calls.set_entries, tuple(new[each] for each in group)
@@ -132,18 +129,18 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
                 node_calls.clear, tuple((*self._prefix, *each) for each in namespaces)
             )
 
-    def _place(self, full_key: FullKey) -> NodeKey:
+    def _place(self, full_key: FullKey) -> node_calls.NodeKey:
         """Return how a request names an entry; raise `CheckpointerInputError` if there can be none."""
         entry_key(self._prefix, full_key)
-        return NodeKey((*self._prefix, *full_key[0]), full_key[1])
+        return node_calls.NodeKey((*self._prefix, *full_key[0]), full_key[1])
 
-    def _entry(self, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Op[CacheEntry]:
+    def _entry(self, full_key: FullKey, value: Any, ttl_seconds: float | None) -> Op[node_calls.CacheEntry]:
         if ttl_seconds is not None:
             check_ttl("ttl", ttl_seconds, at_least=0)
         place = self._place(full_key)
         dumping = partial(dumped, self._codec, value, "the cached value")
-        sent = yield from work(dumping, rough_bytes(value))
-        entry = CacheEntry(
+        sent = yield from work(dumping, codec.rough_bytes(value))
+        entry = node_calls.CacheEntry(
             place.namespace, place.key, type=sent.type, data=sent.data, ttl_seconds=ttl_seconds
         )
         # One that is too large for any request is refused alone, and not with the others of its call.
@@ -151,7 +148,7 @@ class HttpCache(ServiceClient, TableCache[ValueT]):
         return entry
 
 
-def _refused(refusal: Refused) -> Op[None]:
+def _refused(refusal: node_calls.Refused) -> Op[None]:
     yield from ()
     raise CheckpointerError(refusal.reason)
 

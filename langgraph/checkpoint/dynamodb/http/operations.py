@@ -22,34 +22,20 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from .._format import items
+from .. import errors
+from .._format import content, items, limits, wire
 from .._format.codec import Codec, UnreadableError, metadata_json, rough_bytes, unserializable_part
-from .._format.content import no_metadata
 from .._format.items import Partition
-from .._format.limits import ATTEMPTS_MAX
-from .._format.wire import delta_of, digest_of
-from .._operations import arguments
+from .._operations import arguments, delete, overview, thread_item, threads
 from .._operations.arguments import checked_id
-from .._operations.delete import checked_count
 from .._operations.delete_owner import AT_ONCE, DeletedThreads
 from .._operations.entries import ThreadDescription, checked_owner, described, owner_in
 from .._operations.error_collector import ErrorCollector
 from .._operations.list import has_values
-from .._operations.overview import RunSummary
 from .._operations.put_writes import checked_task
-from .._operations.thread_item import tell_of_missing_owner
-from .._operations.threads import MOMENT_MAX, ThreadPage, ThreadQuery
 from .._runtime.steps import Emit, Op, Stream, work
 from .._runtime.storage import Facts, LruCache
-from ..errors import (
-    CheckpointCorruptionError,
-    CheckpointerError,
-    CheckpointerInputError,
-    CheckpointSerializationError,
-    ThreadBusyError,
-)
-from ..gateway import thread_calls
-from ..gateway.opaque import SentValue, Value
+from ..gateway import opaque, thread_calls
 from ..gateway.thread_calls import ChannelHistory, CheckpointFields, FoundCheckpoint, History, Write
 from ..gateway.thread_calls import Checkpoint as Shown
 from .exchange import encoded, failure_in, size_of
@@ -66,7 +52,7 @@ class Known:
 
     checkpoint_id: str = ""
     versions: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, SentValue] = field(default_factory=dict)
+    values: Mapping[str, opaque.SentValue] = field(default_factory=dict)
     """By channel, as requests have them."""
 
     @property
@@ -102,7 +88,7 @@ _PAGE_FIRST = 8
 _PAGE_MAX = 256
 
 T = TypeVar("T")
-Full: TypeAlias = Callable[[Value], Value]
+Full: TypeAlias = Callable[[opaque.Value], opaque.Value]
 
 
 @dataclass(frozen=True)
@@ -147,7 +133,7 @@ def _as_json(value: Any, what: str) -> Any:
             f"{where} is of type {type(part).__name__}, and beside values the gateway takes only what JSON holds;"
             " it was not stored"
         )
-        raise CheckpointSerializationError(msg) from error
+        raise errors.CheckpointSerializationError(msg) from error
 
 
 # Reading
@@ -157,7 +143,7 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
     """Read the checkpoint that a config names, or the newest of its namespace."""
     partition, checkpoint_id = client.target(config)
     known = [each.data for each in client.memory.newest(partition).values.values()]
-    have = {digest_of(data): data for data in known if len(data) >= _HAVE_BYTES_MIN}
+    have = {wire.digest_of(data): data for data in known if len(data) >= _HAVE_BYTES_MIN}
     place = (partition.thread_id, partition.namespace, checkpoint_id)
     while True:
         first = (yield from client.service.ask(thread_calls.get_tuple, *place, have=tuple(have))).checkpoint
@@ -169,7 +155,7 @@ def get_tuple(client: Client, config: RunnableConfig) -> Op[CheckpointTuple | No
         # It was deleted before all of it came. If it was the newest one, another is that now.
         if checkpoint_id is not None:
             return None
-    values = {name: SentValue(each.type, data_of(each)) for name, each in found.values.items()}
+    values = {name: opaque.SentValue(each.type, data_of(each)) for name, each in found.values.items()}
     versions = found.checkpoint.get("channel_versions", {})
     client.memory.remember(partition, Known(found.checkpoint_id, dict(versions), values))
     return (yield from work(partial(_opened, client, found), size_of(values)))
@@ -207,9 +193,9 @@ def _all_of(
     """Ask again, with the digests of what came, until no value is without data; return `None` if a response is that."""
     known = dict(have)
     came: list[bytes] = []
-    missing: list[Value] = []
+    missing: list[opaque.Value] = []
 
-    def full(value: Value) -> Value:
+    def full(value: opaque.Value) -> opaque.Value:
         data = known.get(value.digest or b"") if value.data is None else value.data
         if data is None:
             missing.append(value)
@@ -221,7 +207,7 @@ def _all_of(
         whole = filled(found, full)
         if not missing:
             return whole
-        known.update({digest_of(each): each for each in came})
+        known.update({wire.digest_of(each): each for each in came})
         came.clear()
         missing.clear()
         more = yield from again([*known])
@@ -250,20 +236,20 @@ def _opened_metadata(client: Client, found: Shown) -> CheckpointMetadata:
         metadata = _loaded(client, partition, found.typed_metadata, "the metadata")
         if not isinstance(metadata, dict):
             raise UnreadableError(
-                no_metadata(f"checkpoint {found.checkpoint_id!r} of thread {partition.thread_id!r}")
+                content.no_metadata(f"checkpoint {found.checkpoint_id!r} of thread {partition.thread_id!r}")
             )
     return cast("CheckpointMetadata", metadata)
 
 
 def _opened_writes(
-    loading: Callable[[Value, str], Any], writes: Sequence[Write]
+    loading: Callable[[opaque.Value, str], Any], writes: Sequence[Write]
 ) -> list[tuple[str, str, Any]]:
     return [
         (task, channel, loading(each, f"the write to channel {channel!r}")) for task, channel, each in writes
     ]
 
 
-def _loaded(client: Client, partition: Partition, value: Value, what: str) -> Any:
+def _loaded(client: Client, partition: Partition, value: opaque.Value, what: str) -> Any:
     where = f"in namespace {partition.namespace!r} of thread {partition.thread_id!r}"
     return loaded(client.codec, value, f"{what} {where}")
 
@@ -313,7 +299,7 @@ def _list(
     left = math.inf if limit is None else limit
     # A scan of all threads pays for what is behind a page, too.
     first = _PAGE_FIRST if limit is None and "thread_id" in wanted else _PAGE_MAX
-    after, count, errors = None, first if limit is None else min(limit, first), ErrorCollector()
+    after, count, left_out = None, first if limit is None else min(limit, first), ErrorCollector()
     while left:
         page = yield from client.service.ask(
             thread_calls.list_checkpoints, **wanted, limit=count, after=after
@@ -323,22 +309,22 @@ def _list(
             name = f"namespace {each.checkpoint_ns!r} of thread {thread_id!r}"
             # One of another prefix has no id for this agent. What is older than what cannot be read is left out, too:
             # it would look like the newest.
-            if not left or name in errors or not thread_id:
+            if not left or name in left_out or not thread_id:
                 continue
             found = None
-            with errors.capture(name):
+            with left_out.capture(name):
                 found = yield from _listed(client, each, matching)
             if "thread_id" in wanted:
-                errors.raise_first()
+                left_out.raise_first()
             if found is not None:
                 yield Emit(found)
                 left -= 1
         if page.problem is not None:
-            errors.add(f"what a page from {after} leaves out", failure_in(page.problem))
+            left_out.add(f"what a page from {after} leaves out", failure_in(page.problem))
         after, count = page.after, min(2 * count, _PAGE_MAX)
         if after is None:
             break
-    errors.raise_first()
+    left_out.raise_first()
 
 
 def _listed(client: Client, listed: Shown, matching: Mapping[str, Any]) -> Op[CheckpointTuple | None]:
@@ -376,7 +362,7 @@ def get_delta_channel_history(
         if again:
             # A page does not know what others before it had: their writes would be applied twice.
             msg = f"the history of thread {partition.thread_id!r} has no beginning: {min(again)!r} is its own ancestor"
-            raise CheckpointCorruptionError(msg)
+            raise errors.CheckpointCorruptionError(msg)
         if after is None:
             break
         passed.add(after)
@@ -481,7 +467,9 @@ def put(
                 yield from _tell_of_missing_owner(client, partition)
             return arguments.config_of(partition, checkpoint_id)
         wanted |= values.keys() & {*response.wanted}
-    raise CheckpointerError(f"the gateway keeps asking for values of {what} that it was sent; retry the call")
+    raise errors.CheckpointerError(
+        f"the gateway keeps asking for values of {what} that it was sent; retry the call"
+    )
 
 
 def _checkpoint_map(config: RunnableConfig) -> dict[str, str]:
@@ -498,9 +486,9 @@ def _serialized(
     known: Known,
     versions: Mapping[str, Any],
     changed: Iterable[str],
-) -> dict[str, SentValue]:
+) -> dict[str, opaque.SentValue]:
     """Return all values serialized, kept ones as the service is known to have them."""
-    found: dict[str, SentValue] = {}
+    found: dict[str, opaque.SentValue] = {}
     for name, value in given.items():
         is_known = name in known.values and known.versions.get(name, known) == versions.get(name)
         if is_known and name not in changed:
@@ -511,21 +499,21 @@ def _serialized(
 
 
 def _sent(
-    values: Mapping[str, SentValue], known: Known, changed: Iterable[str], wanted: Iterable[str]
-) -> dict[str, SentValue]:
+    values: Mapping[str, opaque.SentValue], known: Known, changed: Iterable[str], wanted: Iterable[str]
+) -> dict[str, opaque.SentValue]:
     """Return the values that are sent: what the service wants whole, and what has changed, if possible as a delta."""
     sent = {name: values[name] for name in wanted}
     for name in changed:
         base, value = known.values.get(name), values[name]
-        delta = None if base is None or name in sent else delta_of(base.data, value.data)
+        delta = None if base is None or name in sent else wire.delta_of(base.data, value.data)
         if base is not None and delta is not None:
-            sent[name] = SentValue(value.type, delta, digest_of(base.data))
+            sent[name] = opaque.SentValue(value.type, delta, wire.digest_of(base.data))
         else:
             sent[name] = value
     return sent
 
 
-def _metadata(client: Client, metadata: CheckpointMetadata) -> tuple[dict[str, Any], SentValue | None]:
+def _metadata(client: Client, metadata: CheckpointMetadata) -> tuple[dict[str, Any], opaque.SentValue | None]:
     """Return metadata as requests have it: typed as well if JSON in UTF-8 cannot hold all of it."""
     readable = _plain_part(metadata)
     if len(readable) == len(metadata):
@@ -548,7 +536,7 @@ def _owner(
 def _tell_of_missing_owner(client: Client, partition: Partition) -> Op[None]:
     """Log once that a thread begins without an owner, unless the service gives it that of the credentials."""
     if partition.namespace == "" and (yield from client.service.about())["owner"] is None:
-        tell_of_missing_owner(client.facts, partition.thread_id, client.owner_from)
+        thread_item.tell_of_missing_owner(client.facts, partition.thread_id, client.owner_from)
 
 
 def put_writes(
@@ -564,7 +552,7 @@ def put_writes(
     # LangGraph may change its arguments while we wait.
     given, above = tuple(writes), _checkpoint_map(config)
 
-    def serialized() -> tuple[tuple[str, SentValue], ...]:
+    def serialized() -> tuple[tuple[str, opaque.SentValue], ...]:
         return tuple(
             (channel, dumped(client.codec, value, f"the write to channel {channel!r}", channel))
             for channel, value in given
@@ -615,7 +603,7 @@ def delete_for_runs(client: Client, run_ids: Sequence[str]) -> Op[None]:
 
 def prune(client: Client, thread_ids: Sequence[str], strategy: str, keep_last: int | None) -> Op[None]:
     """Remove old checkpoints."""
-    checked_count(strategy, keep_last)
+    delete.checked_count(strategy, keep_last)
     collector = ErrorCollector()
     for each in arguments.checked_ids(thread_ids, "thread_ids"):
         client.memory.forget_thread(each)
@@ -632,19 +620,19 @@ def copy_thread(client: Client, source_thread_id: str, target_thread_id: str) ->
     to = checked_id(target_thread_id, "target_thread_id")
     if source == to:
         msg = f"source and target are both thread {source!r}; give another id for the copy"
-        raise CheckpointerInputError(msg)
+        raise errors.CheckpointerInputError(msg)
     owner = yield from _owner_of_copy(client, source, to)
     after: thread_calls.CopiedTo | None = None
     seeds = set[bytes]()
-    while len(seeds) <= ATTEMPTS_MAX:
+    while len(seeds) <= limits.ATTEMPTS_MAX:
         after = (yield from client.service.ask(thread_calls.copy_thread, source, to, after, owner)).after
         if after is None:
             return
         # Another one means that it began again.
         seeds.add(after.seed)
-    raise ThreadBusyError(
+    raise errors.ThreadBusyError(
         f"thread {source!r} could not be copied to {to!r}: one of them was deleted, pruned or used during"
-        f" each of {ATTEMPTS_MAX} attempts; try again when that has ended"
+        f" each of {limits.ATTEMPTS_MAX} attempts; try again when that has ended"
     )
 
 
@@ -675,7 +663,7 @@ def set_thread(
     yield from client.service.ask(thread_calls.set_thread, checked, named, title, told)
 
 
-def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
+def list_threads(client: Client, query: threads.ThreadQuery) -> Op[threads.ThreadPage]:
     """List the threads of an owner, or all threads with the prefix, newest activity first."""
     page = yield from client.service.ask(
         thread_calls.list_threads,
@@ -685,7 +673,7 @@ def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
         query.limit,
         query.before,
         query.with_status,
-        None if query.since is None else min(max(0.0, query.since.timestamp()), MOMENT_MAX),
+        None if query.since is None else min(max(0.0, query.since.timestamp()), threads.MOMENT_MAX),
     )
     prefix = client.service.prefix
     shown = [
@@ -693,9 +681,9 @@ def list_threads(client: Client, query: ThreadQuery) -> Op[ThreadPage]:
         for each in page.threads
         if (thread_id := client.service.outside(each.thread_id))
     ]
-    return ThreadPage(shown, page.cursor)
+    return threads.ThreadPage(shown, page.cursor)
 
 
-def list_runs(client: Client, thread_id: str) -> Op[list[RunSummary]]:
+def list_runs(client: Client, thread_id: str) -> Op[list[overview.RunSummary]]:
     """List the runs of a thread."""
     return (yield from client.service.ask(thread_calls.list_runs, checked_id(thread_id, "thread_id"))).runs

@@ -9,15 +9,13 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from .._format.codec import Codec, UnreadableError
 from .._format.wire import WIRE_VERSION
+from .._runtime import events, requests
 from .._runtime.drivers import TransportOwner
-from .._runtime.events import Meter, Observer
 from .._runtime.options import check_on_event, check_serde, refuse_unknown
-from .._runtime.requests import grouped
 from .._runtime.steps import Call, Op, result
 from ..errors import CheckpointerConfigurationError, CheckpointerInputError
+from ..gateway import opaque, serving
 from ..gateway.call import MANY_MAX
-from ..gateway.opaque import SentValue, Value
-from ..gateway.serving import Serving
 from .exchange import asked_in, call_to, encoded, size_of
 from .transport import GatewayKeywords, GatewayTransport
 
@@ -43,12 +41,12 @@ def codec_of(serde: SerializerProtocol) -> Codec:
     return codec
 
 
-def dumped(codec: Codec, value: Any, what: str, path: str = "value") -> SentValue:
+def dumped(codec: Codec, value: Any, what: str, path: str = "value") -> opaque.SentValue:
     """Serialize a value, and return it as requests have it."""
-    return SentValue(*codec.dumps(value, what, path))
+    return opaque.SentValue(*codec.dumps(value, what, path))
 
 
-def loaded(codec: Codec, value: Value | SentValue, what: str) -> Any:
+def loaded(codec: Codec, value: opaque.Value | opaque.SentValue, what: str) -> Any:
     """Deserialize a value of a response."""
     try:
         return codec.loads_typed((value.type, data_of(value)))
@@ -60,7 +58,7 @@ def loaded(codec: Codec, value: Value | SentValue, what: str) -> Any:
         raise UnreadableError(msg) from error
 
 
-def data_of(value: Value | SentValue) -> bytes:
+def data_of(value: opaque.Value | opaque.SentValue) -> bytes:
     """Return the data of a value that is complete."""
     if value.data is None:
         raise ValueError("the response has no data of it")
@@ -88,7 +86,7 @@ class Service:
     _about: dict[str, Any] = field(default_factory=dict, init=False)
 
     def ask(
-        self, function: Callable[Concatenate[Serving, P], Op[T]], /, *args: P.args, **named: P.kwargs
+        self, function: Callable[Concatenate[serving.Serving, P], Op[T]], /, *args: P.args, **named: P.kwargs
     ) -> Op[T]:
         """Call a function of the service, and return what it returns. See `call_to`."""
         return self.send(call_to(function, self.prefix, *args, **named))
@@ -134,7 +132,7 @@ class Service:
         for each, size in sizes.items():
             _check_size(size, bytes_max, name_of(each))
         together = min(bytes_max, _TOGETHER_BYTES_MAX)
-        return [each for each in grouped(list(sizes), sizes.__getitem__, together, MANY_MAX) if each]
+        return [each for each in requests.grouped(list(sizes), sizes.__getitem__, together, MANY_MAX) if each]
 
 
 def _check_size(size: int, bytes_max: int, what: str) -> None:
@@ -168,7 +166,7 @@ class GatewayAccounting:
         asked = asked_in(call)
         return asked.inside.tenants if asked is not None and self._has_tenants else ()
 
-    def count(self, meter: Meter, call: Call, response: Any) -> None:
+    def count(self, meter: events.Meter, call: Call, response: Any) -> None:
         """Count the bytes of requests and responses, before they are compressed."""
         del response
         asked = asked_in(call)
@@ -197,6 +195,6 @@ class ServiceClient(TransportOwner):
         accounting = GatewayAccounting(has_tenants=has_tenants)
         self._own(
             GatewayTransport(url, **of_transport),
-            None if on_event is None else Observer(on_event, accounting, None, events_prefix),
+            None if on_event is None else events.Observer(on_event, accounting, None, events_prefix),
         )
         self._service = Service(thread_prefix)

@@ -15,14 +15,11 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import ListNamespacesOp, TTLConfig
 from typing_extensions import Unpack, override
 
+from langgraph.store.dynamodb import memory_items, partitions, resources, similarity
 from langgraph.store.dynamodb.batch import Asked, Batch, Get, Outcome, times_record
 from langgraph.store.dynamodb.json_values import matches
-from langgraph.store.dynamodb.memory_items import pack_value
-from langgraph.store.dynamodb.partitions import limited
 from langgraph.store.dynamodb.put import NewMemory
 from langgraph.store.dynamodb.reads import FoundItem, MemoryItem, with_revision
-from langgraph.store.dynamodb.resources import LISTINGS_BYTES_MAX, Listings
-from langgraph.store.dynamodb.similarity import Embedder, StoreIndexConfig
 from langgraph.store.dynamodb.store import TableStore
 
 from .. import errors
@@ -31,17 +28,6 @@ from .._format.moments import moment_of
 from .._operations.arguments import COUNT_MAX
 from .._runtime.steps import Emit, Op, Stream, gather, work
 from ..gateway import memory_calls
-from ..gateway.memory_calls import (
-    Condition,
-    Memory,
-    PutRevision,
-    Seen,
-    StoreGet,
-    StoreListNamespaces,
-    StoreOp,
-    StorePut,
-    StoreSearch,
-)
 from .service import ServiceClient
 from .transport import GatewayKeywords
 
@@ -61,7 +47,7 @@ class _RemoteListing:
     namespace: Sequence[str]
     read_at: float
     changes_before: int = 0
-    found: list[Memory] = field(default_factory=list)
+    found: list[memory_calls.Memory] = field(default_factory=list)
     is_whole: bool = False
     """Whether nothing else follows."""
     ahead: int = 0
@@ -73,7 +59,7 @@ class _RemoteListing:
         return _size_of(self.found)
 
 
-def _size_of(found: Iterable[Memory]) -> int:
+def _size_of(found: Iterable[memory_calls.Memory]) -> int:
     return sum(_MEMORY_BYTES + len(each.value or "") for each in found)
 
 
@@ -117,12 +103,12 @@ class HttpStore(ServiceClient, TableStore):
         self,
         url: str,
         *,
-        index: StoreIndexConfig | None = None,
+        index: similarity.StoreIndexConfig | None = None,
         ttl: TTLConfig | None = None,
         **options: Unpack[GatewayKeywords],
     ) -> None:
         """Check the options. Nothing is opened before the first call."""
-        embedder = None if index is None else Embedder(index)
+        embedder = None if index is None else similarity.Embedder(index)
         if embedder is not None and embedder.search != "exact":
             msg = (
                 f"index has search={embedder.search!r}, and the gateway compares vectors exactly, by itself: an"
@@ -130,7 +116,7 @@ class HttpStore(ServiceClient, TableStore):
             )
             raise errors.CheckpointerConfigurationError(msg)
         super().__init__(embedder, ttl)
-        self._listings = Listings[_RemoteListing](LISTINGS_BYTES_MAX)
+        self._listings = resources.Listings[_RemoteListing](resources.LISTINGS_BYTES_MAX)
         self._connect(url, options, events_prefix="store.")
 
     @override
@@ -140,19 +126,21 @@ class HttpStore(ServiceClient, TableStore):
             page = yield from self._page(asked, self._search(asked, batch))
             return Outcome([_found(page)], [])
         gets = [
-            StoreGet(each.address.namespace, each.address.key, op="get", refresh_ttl=each.refresh_ttl)
+            memory_calls.StoreGet(
+                each.address.namespace, each.address.key, op="get", refresh_ttl=each.refresh_ttl
+            )
             for each in batch.gets.values()
         ]
         searches = [self._search(each, batch) for each in batch.searches.values()]
         # The reads come first, also if there are several requests.
-        reads: list[StoreOp] = [*gets, *searches, *map(_list, batch.lists.values())]
+        reads: list[memory_calls.StoreOp] = [*gets, *searches, *map(_list, batch.lists.values())]
         puts = yield from gather([self._put(each, batch) for each in batch.puts])
         with self._listings.changing(batch.namespaces):
             results = yield from self._results([*reads, *puts])
         wanted: dict[int, Any] = {**batch.gets, **batch.searches, **batch.lists}
         shown = map(_result, wanted.values(), results[: len(reads)])
         found = batch.results(zip(wanted, shown, strict=True))
-        stored = (each for each in results[len(reads) :] if isinstance(each, PutRevision))
+        stored = (each for each in results[len(reads) :] if isinstance(each, memory_calls.PutRevision))
         return Outcome(found, [each.revision for each in stored])
 
     @override
@@ -169,7 +157,7 @@ class HttpStore(ServiceClient, TableStore):
 
     @override
     def _export_items(self, namespace_prefix: tuple[str, ...]) -> Stream[dict[str, Any]]:
-        search = StoreSearch(
+        search = memory_calls.StoreSearch(
             op="search",
             namespace_prefix=namespace_prefix,
             limit=_EXPORTED_AT_ONCE,
@@ -191,9 +179,9 @@ class HttpStore(ServiceClient, TableStore):
                     yield Emit({**record, "namespace": [*each.namespace], "value": json.loads(each.value)})
             if len(page) < search.limit:
                 return
-            search = replace(search, after=Seen(page[-1].namespace, page[-1].key))
+            search = replace(search, after=memory_calls.Seen(page[-1].namespace, page[-1].key))
 
-    def _page(self, asked: Asked, search: StoreSearch) -> Op[list[Memory]]:
+    def _page(self, asked: Asked, search: memory_calls.StoreSearch) -> Op[list[memory_calls.Memory]]:
         """Return what a search finds. If it goes on behind a full page, ask for what follows, too, and keep that."""
         wanted, now = asked.search, time.time()
         listing = self._listings.take(asked.listing, wanted.offset, now)
@@ -209,7 +197,7 @@ class HttpStore(ServiceClient, TableStore):
             self._listings.keep(asked.listing, wanted.needed, listing, now)
         return page
 
-    def _read_on(self, listing: _RemoteListing, search: StoreSearch) -> Op[None]:
+    def _read_on(self, listing: _RemoteListing, search: memory_calls.StoreSearch) -> Op[None]:
         """Read what a search finds, and what follows as far as it fits into one response."""
         needed, limit = search.limit, max(search.limit, listing.ahead)
         try:
@@ -226,7 +214,7 @@ class HttpStore(ServiceClient, TableStore):
         if found and not renews:
             listing.ahead = min(COUNT_MAX, _AHEAD_BYTES * len(found) // _size_of(found))
 
-    def _results(self, ops: Sequence[StoreOp], needed: int | None = None) -> Op[list[Any]]:
+    def _results(self, ops: Sequence[memory_calls.StoreOp], needed: int | None = None) -> Op[list[Any]]:
         """Run operations by as many requests as they need, and read what a response had no room for.
 
         Of what a search finds, only so many `needed` ones are read.
@@ -245,30 +233,35 @@ class HttpStore(ServiceClient, TableStore):
                     results[position] = result
                     if position in not_run:
                         continue
-                    if isinstance(op, StoreSearch):
+                    if isinstance(op, memory_calls.StoreSearch):
                         results[position] = yield from self._whole(op, result, needed)
-                    elif isinstance(op, StoreListNamespaces):
+                    elif isinstance(op, memory_calls.StoreListNamespaces):
                         results[position] = yield from self._all_namespaces(op, result)
                 left = sorted(not_run)
         return results
 
-    def _whole(self, search: StoreSearch, found: Any, needed: int | None) -> Op[list[Memory]]:
+    def _whole(
+        self, search: memory_calls.StoreSearch, found: Any, needed: int | None
+    ) -> Op[list[memory_calls.Memory]]:
         """Return what a search found, with the values that a response had no room for; without those that are gone."""
         left = [each for each in found[:needed] if each.value is None]
-        gets = [StoreGet(each.namespace, each.key, op="get", refresh_ttl=search.refresh_ttl) for each in left]
+        gets = [
+            memory_calls.StoreGet(each.namespace, each.key, op="get", refresh_ttl=search.refresh_ttl)
+            for each in left
+        ]
         read = {(each.namespace, each.key): each for each in (yield from self._results(gets)) if each}
         wanted = None if search.filter is None else json.loads(search.filter)
 
-        def whole(found: Memory) -> Memory:
+        def whole(found: memory_calls.Memory) -> memory_calls.Memory:
             new = read.get((found.namespace, found.key))
             # Whoever has deleted or replaced it meanwhile has done so after the search.
             if found.value is not None or new is None or not matches(json.loads(new.value or ""), wanted):
                 return found
-            return replace(cast("Memory", new), score=found.score)
+            return replace(cast("memory_calls.Memory", new), score=found.score)
 
         return [whole(each) for each in found]
 
-    def _all_namespaces(self, op: StoreListNamespaces, page: Any) -> Op[list[tuple[str, ...]]]:
+    def _all_namespaces(self, op: memory_calls.StoreListNamespaces, page: Any) -> Op[list[tuple[str, ...]]]:
         """Return the namespaces that a list found, and those of the pages behind it."""
         found: list[tuple[str, ...]] = page.namespaces
         while page.after is not None:
@@ -279,9 +272,9 @@ class HttpStore(ServiceClient, TableStore):
 
     # Requests
 
-    def _search(self, asked: Asked, batch: Batch) -> StoreSearch:
+    def _search(self, asked: Asked, batch: Batch) -> memory_calls.StoreSearch:
         wanted, after = asked.search, asked.search.after
-        search = StoreSearch(
+        search = memory_calls.StoreSearch(
             op="search",
             namespace_prefix=wanted.namespace,
             filter=None if wanted.filter is None else _text(wanted.filter),
@@ -291,7 +284,7 @@ class HttpStore(ServiceClient, TableStore):
             order=wanted.order,
             after=None
             if after is None
-            else Seen(
+            else memory_calls.Seen(
                 tuple(after.namespace), after.key, after.created_at.isoformat(), after.updated_at.isoformat()
             ),
         )
@@ -300,9 +293,9 @@ class HttpStore(ServiceClient, TableStore):
         vector = _packed(self._embedder.checked(batch.embedded_queries[asked.query]))
         return replace(search, vector=vector, distance=self._embedder.distance)
 
-    def _put(self, new: NewMemory, batch: Batch) -> Op[StorePut]:
+    def _put(self, new: NewMemory, batch: Batch) -> Op[memory_calls.StorePut]:
         index, expected = self._embedder, new.expected
-        return StorePut(
+        return memory_calls.StorePut(
             new.address.namespace,
             new.address.key,
             op="put",
@@ -317,24 +310,24 @@ class HttpStore(ServiceClient, TableStore):
         )
 
 
-def _name_of(op: StoreOp) -> str:
+def _name_of(op: memory_calls.StoreOp) -> str:
     return f"the {op.op} of {getattr(op, 'key', 'a namespace')!r}"
 
 
 def _result(wanted: Get | Asked | ListNamespacesOp, result: Any) -> Any:
     """Return the result of a read as LangGraph has it."""
     if isinstance(wanted, ListNamespacesOp):
-        return limited(result, wanted)
+        return partitions.limited(result, wanted)
     if isinstance(wanted, Asked):
         return _found(result)
     return None if result is None else _memory(MemoryItem, result, {})
 
 
-def _found(page: Sequence[Memory]) -> list[Any]:
+def _found(page: Sequence[memory_calls.Memory]) -> list[Any]:
     return [_memory(FoundItem, each, {"score": each.score}) for each in page if each.value is not None]
 
 
-def _memory(kind: Any, memory: Memory, more: Mapping[str, Any]) -> Any:
+def _memory(kind: Any, memory: memory_calls.Memory, more: Mapping[str, Any]) -> Any:
     fields = {
         "namespace": memory.namespace,
         "key": memory.key,
@@ -345,9 +338,11 @@ def _memory(kind: Any, memory: Memory, more: Mapping[str, Any]) -> Any:
     return with_revision(kind, {**fields, **more}, memory.revision)
 
 
-def _list(wanted: ListNamespacesOp) -> StoreListNamespaces:
-    conditions = [Condition(each.match_type, tuple(each.path)) for each in wanted.match_conditions or ()]
-    return StoreListNamespaces(
+def _list(wanted: ListNamespacesOp) -> memory_calls.StoreListNamespaces:
+    conditions = [
+        memory_calls.Condition(each.match_type, tuple(each.path)) for each in wanted.match_conditions or ()
+    ]
+    return memory_calls.StoreListNamespaces(
         op="list_namespaces",
         match_conditions=conditions,
         max_depth=wanted.max_depth,
@@ -358,7 +353,7 @@ def _value_text(new: NewMemory) -> str | None:
     if new.value is None:
         return None
     # The gateway would refuse the same, after it has stored what was in an earlier request.
-    pack_value(_CODEC, new.value, f"value of memory {new.address.key!r}")
+    memory_items.pack_value(_CODEC, new.value, f"value of memory {new.address.key!r}")
     return _text(new.value)
 
 

@@ -13,9 +13,7 @@ from typing import Annotated, Any, BinaryIO, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
-from .._format import items
-from .._format.limits import SEGMENT_BYTES_MIN
-from .._format.segments import cut_pieces
+from .._format import items, limits, segments
 from .._operations.entries import ThreadDescription, is_of_tenant
 from ..errors import CheckpointerConfigurationError, CheckpointNotFoundError
 from .lines import Line, LineWriter, read_lines, unexpected
@@ -108,7 +106,7 @@ class _RecordWriter:
         """Return a value as its type, its pieces and its tail. New pieces are written in lines of their own first."""
         kind, data = self._source.dumps(value)
         # Equal parts of values of other lengths have to be equal pieces too.
-        pieces, tail = cut_pieces(bytes(data), 0, SEGMENT_BYTES_MIN)
+        pieces, tail = segments.cut_pieces(bytes(data), 0, limits.SEGMENT_BYTES_MIN)
         names = [each.digest.hex()[:_PIECE_DIGITS] for each in pieces]
         for name, each in zip(names, pieces, strict=True):
             if name not in self._pieces:

@@ -14,8 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
-from .._operations.arguments import checked_id
-from .._operations.entries import ThreadDescription
+from .._operations import arguments, entries
 from ..errors import CheckpointerError, CheckpointerInputError
 from .file import FileEndpoint
 from .record import WRITES_DIFFER, Comparison, Record, Ref, kind_of_versions, own_writes, translated
@@ -160,7 +159,7 @@ class _Move:
             if ahead:
                 return self._gone_on(ahead, lacking + missing)
             if not there or about is not None:
-                self._describe(about or ThreadDescription(), sorted(wanted))
+                self._describe(about or entries.ThreadDescription(), sorted(wanted))
             self._mend(lacking)
             self._put(missing)
             if self._stopped.is_set():
@@ -173,7 +172,7 @@ class _Move:
                 return self._outcome(there)
         return Status.GOING_ON
 
-    def _begun(self, there: set[Ref]) -> ThreadDescription | None:
+    def _begun(self, there: set[Ref]) -> entries.ThreadDescription | None:
         """Return what the target's directory tells of the thread, of which it has some checkpoints, or none."""
         if not (there or self._dry_run):
             self._target.clear(self._thread_id)
@@ -188,15 +187,15 @@ class _Move:
             return Status.MOVED
         return Status.COMPLETE if there else Status.ABSENT
 
-    def _describe(self, there: ThreadDescription, refs: list[Ref]) -> None:
+    def _describe(self, there: entries.ThreadDescription, refs: list[Ref]) -> None:
         """Give the thread in the target the owner, title and metadata that it lacks, before its first checkpoint.
 
         The owner is the source's, or the one that a run would have taken: that of the oldest checkpoint with one.
         """
         if not self._target.has_directory:
             return
-        found = self._source.description(self._thread_id) or ThreadDescription()
-        about = ThreadDescription(
+        found = self._source.description(self._thread_id) or entries.ThreadDescription()
+        about = entries.ThreadDescription(
             there.owner or found.owner or self._named_owner(refs),
             there.title or found.title,
             there.metadata or found.metadata,
@@ -212,7 +211,7 @@ class _Move:
             return None
         records = self._source.records(self._thread_id, [each for each in refs if not each.namespace])
         named: Iterator[Any] = (record.metadata.get(key) for record in records if record is not None)
-        return next((checked_id(each, "owner") for each in named if each is not None), None)
+        return next((arguments.checked_id(each, "owner") for each in named if each is not None), None)
 
     def _gone_on(self, extra: list[Ref], missing: list[Ref]) -> Status:
         """Return the outcome for a thread of which the target has something that the source lacks."""

@@ -15,8 +15,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, Item
 
-from langgraph.store.dynamodb import DynamoDBStore
-from langgraph.store.dynamodb.batch import IMPORTED_AT_ONCE
+from langgraph.store.dynamodb import DynamoDBStore, batch
 
 from .._format.moments import moment_of
 from ..config.backends import is_connection_string, without_values
@@ -174,7 +173,7 @@ def move_memories(
     """
     moved = MovedMemories()
     source = iter(records)
-    while group := list(islice(source, IMPORTED_AT_ONCE)):
+    while group := list(islice(source, batch.IMPORTED_AT_ONCE)):
         moved.read += len(group)
         living = [each for each in group if not _has_expired(each)]
         moved.expired += len(group) - len(living)

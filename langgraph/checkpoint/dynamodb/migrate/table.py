@@ -10,12 +10,7 @@ from .._format.codec import Codec
 from .._format.content import Write, read_writes
 from .._format.items import Partition
 from .._format.limits import ATTEMPTS_MAX
-from .._operations import put_writes, reads
-from .._operations.delete import delete_thread
-from .._operations.entries import ThreadDescription, description_of, is_of_tenant
-from .._operations.get import decoded
-from .._operations.overview import scan_threads
-from .._operations.thread_item import PinnedEpochError, namespaces, read_thread
+from .._operations import delete, entries, get, overview, put_writes, reads, thread_item
 from .._runtime.steps import Op, work
 from .._runtime.storage import CachedThread, Storage
 from ..errors import CheckpointNotFoundError, ThreadBusyError
@@ -42,7 +37,7 @@ class TableEndpoint(SaverEndpoint):
 
     def thread_ids(self) -> Iterator[str]:
         """Yield the ids of all threads, by a scan of the table."""
-        for page in self.mover.runner.stream(scan_threads(self._storage)):
+        for page in self.mover.runner.stream(overview.scan_threads(self._storage)):
             yield from page.thread_ids
 
     def refs(self, thread_id: str) -> list[Ref]:
@@ -69,11 +64,11 @@ class TableEndpoint(SaverEndpoint):
         """The key of metadata under which the saver looks for a thread's owner."""
         return self._storage.owner_from
 
-    def description(self, thread_id: str) -> ThreadDescription:
+    def description(self, thread_id: str) -> entries.ThreadDescription:
         """Return the owner, title and metadata of a thread. Somebody may have forged an owner of another tenant."""
         root = items.partition_of(thread_id)
-        about = self.mover.runner.run(description_of(self._storage, root, None))
-        return about if is_of_tenant(root, about) else ThreadDescription()
+        about = self.mover.runner.run(entries.description_of(self._storage, root, None))
+        return about if entries.is_of_tenant(root, about) else entries.ThreadDescription()
 
     # Writing
 
@@ -101,21 +96,21 @@ def _serialized(codec: Codec, record: Record) -> dict[str, put_writes.Serialized
 
 
 def _clear(storage: Storage, thread_id: str) -> Op[None]:
-    thread = yield from read_thread(storage, items.partition_of(thread_id))
+    thread = yield from thread_item.read_thread(storage, items.partition_of(thread_id))
     if thread is None or thread.is_being_copied or thread.is_alive(storage.clock()):
         return
     # By the time that the deletion has its claim, a run may have begun the thread anew.
     pinned = replace(storage, pinned=CachedThread(thread.epoch, thread.life))
     try:
-        yield from delete_thread(pinned, thread_id)
-    except PinnedEpochError as error:
+        yield from delete.delete_thread(pinned, thread_id)
+    except thread_item.PinnedEpochError as error:
         msg = f"thread {thread_id!r} was begun in the target meanwhile; stop its agent, and move it again"
         raise ThreadBusyError(msg) from error
 
 
 def _refs(storage: Storage, thread_id: str) -> Op[list[Ref]]:
     found, life = list[Ref](), reads.LifeOfThread(storage)
-    for partition in (yield from namespaces(storage, items.partition_of(thread_id))):
+    for partition in (yield from thread_item.namespaces(storage, items.partition_of(thread_id))):
         history = reads.NamespaceReader(storage, partition, first_page=None, as_ancestors=True)
         while not history.done:
             for checkpoint in (yield from history.page()):
@@ -153,5 +148,5 @@ def _decoded(
         for item, name in product(checkpoint.writes, (items.WRITES, *items.SPECIAL_WRITES.values()))
         for write in read_writes(codec, item, name, loaded.contents)
     ]
-    found, _ = decoded(partition, codec, checkpoint, loaded)
+    found, _ = get.decoded(partition, codec, checkpoint, loaded)
     return record_of(found, sorted(positions))

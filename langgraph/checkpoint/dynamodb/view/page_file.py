@@ -13,11 +13,9 @@ from typing import Any
 
 from .._runtime.steps import Op
 from ..errors import CheckpointerInputError, CheckpointNotFoundError
-from . import STATIC, documents
+from . import STATIC, documents, thread_view, tree
 from .nodes import CHARACTERS_MAX, NODES_MAX, Room, Shower
 from .state import changes, pending, state
-from .thread_view import Session, ThreadView, thread_document
-from .tree import tree
 
 _TEXT_MAX = 256 * 1024
 _PARTS_MAX = 1000
@@ -31,7 +29,7 @@ _LINK = re.compile(r'<link rel="stylesheet" href="([\w-]+\.css)" />')
 _SCRIPT = re.compile(r'<script type="module" src="([\w-]+)\.js"></script>')
 
 
-def page_file(session: Session, thread_id: str, shows: Collection[str] | None) -> str:
+def page_file(session: thread_view.Session, thread_id: str, shows: Collection[str] | None) -> str:
     """Return a thread as an HTML document.
 
     Args:
@@ -62,21 +60,21 @@ def _check_names(found: dict[str, Any], shows: Collection[str]) -> None:
         raise CheckpointerInputError(msg)
 
 
-def _documents(thread: ThreadView, shows: Collection[str] | None) -> Op[dict[str, Any]]:
+def _documents(thread: thread_view.ThreadView, shows: Collection[str] | None) -> Op[dict[str, Any]]:
     """Return the documents of a thread by their names, namespaces and checkpoints."""
 
     def shower() -> Shower:
         room = Room(_TIMES * NODES_MAX, _TIMES * CHARACTERS_MAX)
         return Shower(room, text_max=_TEXT_MAX, parts_max=_PARTS_MAX, shows=shows)
 
-    about = yield from thread_document(thread, shower())
+    about = yield from thread_view.thread_document(thread, shower())
     makers: dict[str, Any] = {"state": state, "changes": changes, "pending": pending}
     found: dict[str, Any] = {"thread": about, "tree": {}, **{kind: {} for kind in makers}}
     for namespace in (yield from thread.namespaces()):
         name = namespace.partition.namespace
         yield from namespace.read_to_end()
         rows = namespace.rows
-        found["tree"][name] = yield from tree(namespace, None, len(rows), shows)
+        found["tree"][name] = yield from tree.tree(namespace, None, len(rows), shows)
         for kind, make in makers.items():
             found[kind][name] = {}
             for each in rows:

@@ -16,11 +16,8 @@ from .._operations.threads import ThreadQuery, ThreadSummary, list_threads, look
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
 from ..errors import CheckpointerInputError, CheckpointNotFoundError
-from . import documents
-from .namespace_view import NamespaceView
+from . import documents, namespace_view, state, thread_view
 from .nodes import PARTS_MAX, Node, Shower
-from .state import changes, pending, state, value_at
-from .thread_view import Session, search, thread_document
 from .tree import ROWS, ROWS_MAX, tree
 
 T = TypeVar("T")
@@ -42,7 +39,7 @@ class Responses:
 
     def __init__(
         self,
-        session: Session,
+        session: thread_view.Session,
         thread_id: str | None = None,
         open_store: Callable[[], DynamoDBStore] | None = None,
     ) -> None:
@@ -99,7 +96,7 @@ class Responses:
     def thread(self, thread: str) -> documents.ThreadDocument:
         """Return a thread, which is read again."""
         with self._session.opened(thread, anew=True) as view:
-            return self._session.run(thread_document(view, Shower()))
+            return self._session.run(thread_view.thread_document(view, Shower()))
 
     def tree(self, thread: str, ns: str, before: str | None = None, limit: _Limit = ROWS) -> documents.Tree:
         """Return some checkpoints of a namespace."""
@@ -107,27 +104,27 @@ class Responses:
 
     def state(self, thread: str, ns: str, checkpoint: str) -> documents.StateDocument:
         """Return the contents of a checkpoint."""
-        return self._in_checkpoint(thread, ns, checkpoint, state, Shower())
+        return self._in_checkpoint(thread, ns, checkpoint, state.state, Shower())
 
     def part(self, thread: str, ns: str, checkpoint: str, path: _Path, start: NonNegativeInt = 0) -> Node:
         """Return more of a value that was cut."""
-        value = self._in_checkpoint(thread, ns, checkpoint, value_at, path)
+        value = self._in_checkpoint(thread, ns, checkpoint, state.value_at, path)
         return Shower(text_max=_PART_TEXT_MAX, parts_max=5 * PARTS_MAX).node(value, start=start)
 
     def changes(self, thread: str, ns: str, checkpoint: str) -> documents.Changes:
         """Return the changes of a checkpoint against its parent."""
-        return self._in_checkpoint(thread, ns, checkpoint, changes, Shower())
+        return self._in_checkpoint(thread, ns, checkpoint, state.changes, Shower())
 
     def search(self, thread: str, text: _Text, cursor: NonNegativeInt = 0) -> documents.SearchDocument:
         """Return places where a text appeared."""
         with self._session.opened(thread) as view:
-            return self._session.run(search(view, text, cursor))
+            return self._session.run(thread_view.search(view, text, cursor))
 
     def pending(self, thread: str, ns: str, checkpoint: str) -> documents.Pending:
         """Return what the tasks of a checkpoint have stored."""
-        return self._in_checkpoint(thread, ns, checkpoint, pending, Shower())
+        return self._in_checkpoint(thread, ns, checkpoint, state.pending, Shower())
 
-    def _in_namespace(self, thread: str, ns: str, make: Callable[[NamespaceView], Op[T]]) -> T:
+    def _in_namespace(self, thread: str, ns: str, make: Callable[[namespace_view.NamespaceView], Op[T]]) -> T:
         with self._session.opened(thread) as view:
             found = self._session.run(view.namespace(ns))
             return self._session.run(make(found))

@@ -30,8 +30,7 @@ from typing_extensions import Self
 
 from .. import errors
 from .._runtime.failures import account_remedy
-from . import STATIC
-from .documents import ProblemDocument
+from . import STATIC, documents
 from .responses import Responses
 
 HEADERS = {
@@ -149,7 +148,7 @@ def refusal(error: Exception, table_name: str) -> Response | None:
 def problem(status: int, detail: str) -> Response:
     """Return an error in the form that the page expects."""
     title = HTTPStatus(status).phrase
-    content = ProblemDocument(type="about:blank", title=title, status=status, detail=detail)
+    content = documents.ProblemDocument(type="about:blank", title=title, status=status, detail=detail)
     return _json(content, status, "application/problem+json")
 
 

@@ -9,11 +9,9 @@ from .._format.inert import Stored
 from .._operations.reads import StoredCheckpoint
 from .._runtime.steps import Op
 from ..errors import CheckpointerError, CheckpointerInputError, CheckpointNotFoundError
-from . import documents
+from . import documents, stored_values, tree
 from .namespace_view import NamespaceView, TaskWrites
 from .nodes import TEXT_MAX, Shower
-from .stored_values import REBUILT, Difference, Steps, common, differences, part_at, size_bytes
-from .tree import Sent, know, next_nodes, node_of, task_document, versions
 
 _CHANGES_MAX = 200
 # How many characters are shown before the first difference of long texts.
@@ -55,7 +53,7 @@ def channel_versions(namespace: NamespaceView, checkpoint: StoredCheckpoint | No
         return {}
     body, metadata = (yield from namespace.body(checkpoint)), (yield from namespace.metadata(checkpoint))
     names = sorted(body.values.keys() | delta_counters(metadata))
-    return {name: versions(body).get(name) for name in names}
+    return {name: tree.versions(body).get(name) for name in names}
 
 
 def channel_value(namespace: NamespaceView, checkpoint: StoredCheckpoint, name: str) -> Op[Any]:
@@ -77,22 +75,22 @@ def channel_value(namespace: NamespaceView, checkpoint: StoredCheckpoint, name: 
             seed = yield from namespace.value(at, earlier.values[name])
             break
         at = yield from namespace.parent(at)
-    return Stored(REBUILT, {"from": seed, "writes": writes})
+    return Stored(stored_values.REBUILT, {"from": seed, "writes": writes})
 
 
 def pending(namespace: NamespaceView, checkpoint: StoredCheckpoint, shower: Shower) -> Op[documents.Pending]:
     """Return everything that the tasks of a checkpoint have stored, and which nodes run next."""
-    known = yield from know(namespace, checkpoint, whole=True)
+    known = yield from tree.know(namespace, checkpoint, whole=True)
     return documents.Pending(
-        tasks=[task_document(namespace, each, known.sends, shower) for each in known.tasks],
-        next=next_nodes(known),
+        tasks=[tree.task_document(namespace, each, known.sends, shower) for each in known.tasks],
+        next=tree.next_nodes(known),
         writes=[_write_document(namespace, *each, known.sends, shower) for each in known.writes],
         problem=known.problem,
     )
 
 
 def _write_document(
-    namespace: NamespaceView, task: TaskWrites, write: Write, sends: Sequence[Sent], shower: Shower
+    namespace: NamespaceView, task: TaskWrites, write: Write, sends: Sequence[tree.Sent], shower: Shower
 ) -> documents.WriteDocument:
     value, problem = None, None
     try:
@@ -101,7 +99,7 @@ def _write_document(
         problem = str(error)
     return documents.WriteDocument(
         task_id=task.task_id,
-        node=node_of(task, sends),
+        node=tree.node_of(task, sends),
         channel=write.channel,
         value=value,
         problem=problem,
@@ -120,16 +118,16 @@ def value_at(namespace: NamespaceView, checkpoint: StoredCheckpoint, path: Seque
             if name not in (yield from channel_versions(namespace, checkpoint)):
                 msg = f"checkpoint {checkpoint.checkpoint_id!r} has no value of channel {name!r}"
                 raise CheckpointNotFoundError(msg)
-            return part_at((yield from channel_value(namespace, checkpoint, name)), rest)
+            return stored_values.part_at((yield from channel_value(namespace, checkpoint, name)), rest)
         case ["writes", int(place), *rest]:
-            writes = (yield from know(namespace, checkpoint, whole=True)).writes
+            writes = (yield from tree.know(namespace, checkpoint, whole=True)).writes
             if not 0 <= place < len(writes):
                 msg = f"checkpoint {checkpoint.checkpoint_id!r} has no pending write {place}"
                 raise CheckpointNotFoundError(msg)
             task, write = writes[place]
-            return part_at(namespace.loads(write, task.item), rest)
+            return stored_values.part_at(namespace.loads(write, task.item), rest)
         case ["metadata", *rest]:
-            return part_at((yield from namespace.metadata(checkpoint)), rest)
+            return stored_values.part_at((yield from namespace.metadata(checkpoint)), rest)
     raise CheckpointerInputError(
         f"path {list(path)!r} has to begin with 'values' and a channel, 'writes' and a number, or 'metadata'"
     )
@@ -163,7 +161,7 @@ def _of_channel(
     shower: Shower,
 ) -> Op[documents.ChannelChanges]:
     """Return the changes of a channel between two checkpoints; None stands for one without the channel."""
-    root: Steps = ("values", name)
+    root: stored_values.Steps = ("values", name)
     told = documents.ChannelChanges(
         channel=name, kind="changed", before_bytes=None, after_bytes=None, changes=[], more=0, problem=None
     )
@@ -173,19 +171,19 @@ def _of_channel(
     except CheckpointerError as error:
         told["problem"] = str(error)
         return told
-    found = differences(old, new, root, root)
+    found = stored_values.differences(old, new, root, root)
     if before is None:
-        told["kind"], found = "added", iter([Difference("added", None, root, after=new)])
+        told["kind"], found = "added", iter([stored_values.Difference("added", None, root, after=new)])
     elif after is None:
-        told["kind"], found = "gone", iter([Difference("gone", root, None, before=old)])
-    told["before_bytes"] = None if before is None else size_bytes(old)
-    told["after_bytes"] = None if after is None else size_bytes(new)
+        told["kind"], found = "gone", iter([stored_values.Difference("gone", root, None, before=old)])
+    told["before_bytes"] = None if before is None else stored_values.size_bytes(old)
+    told["after_bytes"] = None if after is None else stored_values.size_bytes(new)
     told["changes"] = [_change(each, shower.of(name)) for each in islice(found, _CHANGES_MAX)]
     told["more"] = sum(1 for _ in found)
     return told
 
 
-def _change(difference: Difference, shower: Shower) -> documents.ChangeDocument:
+def _change(difference: stored_values.Difference, shower: Shower) -> documents.ChangeDocument:
     start = _first_difference(difference.before, difference.after)
     return documents.ChangeDocument(
         kind=difference.kind,
@@ -200,8 +198,8 @@ def _first_difference(before: Any, after: Any) -> int:
     """Return where to begin showing two texts, so that their difference is visible."""
     if not (isinstance(before, str) and isinstance(after, str)) or max(len(before), len(after)) <= TEXT_MAX:
         return 0
-    return max(0, common(before, after) - _CONTEXT)
+    return max(0, stored_values.common(before, after) - _CONTEXT)
 
 
-def _path(path: Steps | None) -> documents.Path | None:
+def _path(path: stored_values.Steps | None) -> documents.Path | None:
     return None if path is None else list(path)

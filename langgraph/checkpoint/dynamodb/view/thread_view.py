@@ -7,21 +7,16 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeVar
 
-from .._format import items
-from .._format.inert import inert
-from .._operations.arguments import checked_id
-from .._operations.entries import ThreadDescription, description_of, is_of_tenant
+from .._format import inert, items
+from .._operations import arguments, entries, thread_item
 from .._operations.reads import StoredCheckpoint
-from .._operations.thread_item import namespaces
 from .._runtime.steps import Op
 from .._runtime.storage import LruCache, Storage
 from ..errors import CheckpointerError, CheckpointNotFoundError
 from ..saver import DynamoDBSaver
-from . import documents
+from . import documents, stored_values, tree
 from .namespace_view import Caches, NamespaceView
 from .nodes import Node, Shower
-from .stored_values import Steps, size_bytes, texts
-from .tree import CheckpointFacts, know, node_of, stored
 
 T = TypeVar("T")
 # How many threads are cached. Others are read again when they are requested.
@@ -39,20 +34,20 @@ class ThreadView:
 
     def __init__(self, storage: Storage, thread_id: str, caches: Caches) -> None:
         """Read nothing yet."""
-        self.root = items.partition_of(checked_id(thread_id, "thread_id"))
+        self.root = items.partition_of(arguments.checked_id(thread_id, "thread_id"))
         self._storage = storage
         self._caches = caches
         self._namespaces: dict[str, NamespaceView] = {}
 
-    def about(self) -> Op[ThreadDescription]:
+    def about(self) -> Op[entries.ThreadDescription]:
         """Return the thread's owner and title. An owner of another tenant is not shown, as no list shows it."""
-        about = yield from description_of(self._storage, self.root, None)
-        return about if is_of_tenant(self.root, about) else ThreadDescription()
+        about = yield from entries.description_of(self._storage, self.root, None)
+        return about if entries.is_of_tenant(self.root, about) else entries.ThreadDescription()
 
     def namespaces(self) -> Op[list[NamespaceView]]:
         """Return every namespace, the root's first."""
         if not self._namespaces:
-            for partition in (yield from namespaces(self._storage, self.root)):
+            for partition in (yield from thread_item.namespaces(self._storage, self.root)):
                 self._namespaces[partition.namespace] = NamespaceView(self._storage, partition, self._caches)
         return list(self._namespaces.values())
 
@@ -93,7 +88,7 @@ class Session:
         """
         self._caches = Caches()
         read_only_saver = copy.copy(saver)
-        read_only_saver.serde = inert(saver.serde, self._caches.objects)
+        read_only_saver.serde = inert.inert(saver.serde, self._caches.objects)
         self.storage = read_only_saver.storage
         self._runner = read_only_saver.runner
         self._threads: LruCache[str, ThreadView] = LruCache(_THREADS_MAX)
@@ -121,7 +116,7 @@ class Session:
 
 def thread_document(thread: ThreadView, shower: Shower) -> Op[documents.ThreadDocument]:
     """Return a thread, before its checkpoints are read."""
-    about, problem = ThreadDescription(), None
+    about, problem = entries.ThreadDescription(), None
     try:
         about = yield from thread.about()
     except CheckpointerError as error:
@@ -181,7 +176,7 @@ def _hits(
     namespace: NamespaceView, checkpoint: StoredCheckpoint, pattern: re.Pattern[str]
 ) -> Op[list[tuple[list[documents.Hit], int]]]:
     """Return the hits in each new value of a checkpoint, and in each of its tasks' writes, with the value's size."""
-    loaded = yield from know(namespace, checkpoint, whole=True)
+    loaded = yield from tree.know(namespace, checkpoint, whole=True)
     found = []
     for path, node, old, new in (yield from _new_values(namespace, checkpoint, loaded)):
         hits = []
@@ -192,25 +187,25 @@ def _hits(
                     ns=namespace.partition.namespace,
                     checkpoint=checkpoint.checkpoint_id,
                     step=loaded.step,
-                    stored_at=stored(checkpoint, loaded.body),
+                    stored_at=tree.stored(checkpoint, loaded.body),
                     path=list(where),
                     node=node,
                     excerpt=before + match.string[match.start() : match.end() + _BEHIND],
                     at=len(before.encode("utf-16-le", "surrogatepass")) // 2,
                 )
             )
-        found.append((hits, size_bytes(new)))
+        found.append((hits, stored_values.size_bytes(new)))
     return found
 
 
 def _new_values(
-    namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: CheckpointFacts
-) -> Op[list[tuple[Steps, str | None, Any, Any]]]:
+    namespace: NamespaceView, checkpoint: StoredCheckpoint, loaded: tree.CheckpointFacts
+) -> Op[list[tuple[stored_values.Steps, str | None, Any, Any]]]:
     """Return each new value of a checkpoint: its path, the node that wrote it, the value before it, and itself.
 
     They end with the first one that cannot be read.
     """
-    found = list[tuple[Steps, str | None, Any, Any]]()
+    found = list[tuple[stored_values.Steps, str | None, Any, Any]]()
     values = {} if loaded.body is None else loaded.body.values
     earlier = {} if loaded.parent is None else loaded.parent.values
     try:
@@ -226,15 +221,15 @@ def _new_values(
             if write.channel in values:
                 old = yield from namespace.value(checkpoint, values[write.channel])
             new = namespace.loads(write, task.item)
-            found.append((("writes", place), node_of(task, loaded.sends), old, new))
+            found.append((("writes", place), tree.node_of(task, loaded.sends), old, new))
     except CheckpointerError:
         pass
     return found
 
 
 def _new_matches(
-    pattern: re.Pattern[str], value: Any, before: Any, path: Steps
-) -> Iterator[tuple[Steps, re.Match[str]]]:
+    pattern: re.Pattern[str], value: Any, before: Any, path: stored_values.Steps
+) -> Iterator[tuple[stored_values.Steps, re.Match[str]]]:
     """Yield the matches in texts and numbers that one value has and another has not.
 
     Parts that both lists share are the same object while it is cached, and are skipped.
@@ -249,9 +244,9 @@ def _new_matches(
     found = [
         (at, match)
         for place, each in new
-        for at, text in texts(each, place)
+        for at, text in stored_values.texts(each, place)
         if (match := pattern.search(text))
     ]
     if found:
-        old = {text for each in before if id(each) not in has for _, text in texts(each)}
+        old = {text for each in before if id(each) not in has for _, text in stored_values.texts(each)}
         yield from (each for each in found if each[1].string not in old)

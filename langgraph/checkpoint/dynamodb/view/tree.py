@@ -9,19 +9,15 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
 
-from .._format import items
+from .._format import inert, items, moments, pricing
 from .._format.content import Body, Write
-from .._format.inert import Stored, asked
-from .._format.moments import in_epoch_seconds, stored_at
-from .._format.pricing import item_bytes
 from .._format.schema import RUN_ID
 from .._operations.reads import StoredCheckpoint
 from .._runtime.steps import Op
 from ..errors import CheckpointerError
-from . import documents
+from . import documents, stored_values
 from .namespace_view import NamespaceView, TaskWrites
 from .nodes import Shower
-from .stored_values import LISTS, inside
 
 ROWS = 500
 ROWS_MAX = 5000
@@ -125,7 +121,7 @@ def row(
     """Return a checkpoint's row of the tree. `shows` is that of its shower."""
     shower = Shower(text_max=_TREE_TEXT_MAX, parts_max=_TREE_PARTS_MAX, shows=shows)
     loaded = yield from know(namespace, checkpoint)
-    own = [item_bytes(each) for each in checkpoint.members]
+    own = [pricing.item_bytes(each) for each in checkpoint.members]
     return documents.Row(
         checkpoint=checkpoint.checkpoint_id,
         parent=items.text(checkpoint.head, items.PARENT),
@@ -137,7 +133,7 @@ def row(
         next=next_nodes(loaded),
         changed=changed_channels(loaded),
         tasks=[task_document(namespace, each, loaded.sends, shower) for each in loaded.tasks],
-        expires_at=_iso(in_epoch_seconds(items.expires_at(checkpoint.head))),
+        expires_at=_iso(moments.in_epoch_seconds(items.expires_at(checkpoint.head))),
         items=len(own),
         bytes=sum(own),
         problem=loaded.problem,
@@ -146,7 +142,7 @@ def row(
 
 def stored(checkpoint: StoredCheckpoint, body: Body | None) -> str | None:
     """Return when a checkpoint was stored, from its id or else from its own timestamp."""
-    by_id = _iso(stored_at(checkpoint.checkpoint_id))
+    by_id = _iso(moments.stored_at(checkpoint.checkpoint_id))
     return by_id or (None if body is None else _text(body.checkpoint.get("ts")))
 
 
@@ -190,7 +186,7 @@ def task_document(
                 try:
                     yield namespace.loads(write, task.item)
                 except CheckpointerError as error:
-                    yield Stored("unreadable", str(error))
+                    yield inert.Stored("unreadable", str(error))
 
     interrupts = [part for each in values(INTERRUPT) for part in _several(each)]
     error = next(values(ERROR), None)
@@ -200,7 +196,7 @@ def task_document(
         task_id=task.task_id,
         node=node_of(task, sends),
         sent=None if sent is None else shower.of(TASKS).node(sent.argument),
-        asked=[shower.of(INTERRUPT).node(asked(each)) for each in interrupts],
+        asked=[shower.of(INTERRUPT).node(inert.asked(each)) for each in interrupts],
         answered=[shower.of(RESUME).node(part) for each in values(RESUME) for part in _several(each)],
         error=None if error is None else shower.of(ERROR).node(error),
         finished=finished,
@@ -210,8 +206,8 @@ def task_document(
 
 
 def _several(value: Any) -> Sequence[Any]:
-    content = inside(value)
-    return list(content) if isinstance(content, LISTS) else [value]
+    content = stored_values.inside(value)
+    return list(content) if isinstance(content, stored_values.LISTS) else [value]
 
 
 def _sends(
@@ -226,7 +222,7 @@ def _sends(
 
 
 def _read_send(send: Any) -> Sent:
-    content = inside(send)
+    content = stored_values.inside(send)
     node, argument, *_ = [*content, None, None] if isinstance(content, list) else (None, None)
     return Sent(_text(node), argument)
 
