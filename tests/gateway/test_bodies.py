@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 from langgraph.checkpoint.dynamodb._format.compression import zstd
-from langgraph.checkpoint.dynamodb.gateway import Limits
-from langgraph.checkpoint.dynamodb.gateway.bodies import decompressed
-from langgraph.checkpoint.dynamodb.gateway.call import MARKS_MAX, NESTING_MAX, VALUES_MAX
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
+from langgraph.checkpoint.dynamodb.gateway import Limits, bodies, call, problems
 from tests.gateway.conftest import MakeClient, Script, found_bytes
 
 MESSAGE = {"thread_id": "acme/1"}
@@ -212,8 +209,8 @@ def test_no_more_is_decompressed_than_a_body_says(encoding: str) -> None:
     bomb = COMPRESS[encoding](bytes(10**7))
     tracemalloc.start()
     try:
-        with pytest.raises(ProblemError, match="not as large as it says"):
-            decompressed(bomb, encoding, 4000)
+        with pytest.raises(problems.ProblemError, match="not as large as it says"):
+            bodies.decompressed(bomb, encoding, 4000)
         assert tracemalloc.get_traced_memory()[1] < 10**6
     finally:
         tracemalloc.stop()
@@ -261,11 +258,11 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize(
     ("document", "status", "says"),
     [
-        (nested(NESTING_MAX), 400, "filter: "),
-        (nested(NESTING_MAX + 1), 400, "nested deeper than 32"),
-        ([0] * VALUES_MAX, 413, "more than 100,000 values"),
+        (nested(call.NESTING_MAX), 400, "filter: "),
+        (nested(call.NESTING_MAX + 1), 400, "nested deeper than 32"),
+        ([0] * call.VALUES_MAX, 413, "more than 100,000 values"),
         ([[0] * 9000] * 11, 400, "the body: "),
-        ([{"": ""}] * (VALUES_MAX // 3 + 1), 413, "more than 100,000 values"),
+        ([{"": ""}] * (call.VALUES_MAX // 3 + 1), 413, "more than 100,000 values"),
         ({"a": [[], [], "[[[[[[", '"[{,\\', "\\", b"[[[[[[".decode()]}, 400, "a: "),
     ],
 )
@@ -278,6 +275,6 @@ async def test_a_document_has_so_much_and_no_more(
 
 
 async def test_a_text_full_of_escapes_is_not_decoded(make_client: MakeClient) -> None:
-    body = json.dumps({**MESSAGE, "x": "\n" * MARKS_MAX}).encode()
+    body = json.dumps({**MESSAGE, "x": "\n" * call.MARKS_MAX}).encode()
     status, says = await post(make_client(), body)
     assert (status, "more than 1,000,000 marks and escapes" in says) == (413, True)

@@ -7,21 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langgraph.checkpoint.dynamodb._format import items, limits
+from langgraph.checkpoint.dynamodb._format import content, items, limits
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.content import part_content
 from langgraph.checkpoint.dynamodb._format.items import Part
-from langgraph.checkpoint.dynamodb._format.limits import (
-    BODY_BYTES_MAX,
-    CUT_RANGE_BYTES,
-    HEAD_IDS_MAX,
-    INDEX_GROUP,
-    LARGE_SEGMENT_BYTES_MIN,
-    PREAMBLE_BYTES,
-    SEGMENT_BYTES_MAX,
-    SEGMENT_BYTES_MIN,
-    WRITES_BYTES_MAX,
-)
 from langgraph.checkpoint.dynamodb._format.pricing import WRITE_UNIT_BYTES, item_bytes, write_units
 from langgraph.checkpoint.dynamodb._format.segments import StoredValue, expand, inline_bytes, is_index, split
 from langgraph.checkpoint.dynamodb._operations.compose import ItemBuilder
@@ -35,7 +23,7 @@ SK = items.checkpoint_prefix("1")
 HEAD = items.key(AT.pk, SK)
 BIG = noise(100_000)
 # The largest piece of a value that is not large.
-_CUT_BYTES_MAX = SEGMENT_BYTES_MIN + CUT_RANGE_BYTES
+_CUT_BYTES_MAX = limits.SEGMENT_BYTES_MIN + limits.CUT_RANGE_BYTES
 
 
 def _storage(codec: Codec = CODEC) -> Storage:
@@ -108,10 +96,10 @@ def test_pieces_that_compress_are_packed_and_cost_fewer_units() -> None:
     builder = _builder(storage)
     value = _value(builder, text)
     sizes = [len(each) for each in _contents(CODEC, builder).values()]
-    assert _CUT_BYTES_MAX < max(sizes) <= SEGMENT_BYTES_MAX
+    assert _CUT_BYTES_MAX < max(sizes) <= limits.SEGMENT_BYTES_MAX
     # Each piece by itself would cost one.
     units = sum(write_units(item_bytes(each)) for each in builder.segments.values())
-    assert units <= len(split(text, PREAMBLE_BYTES, ())[0]) / 2
+    assert units <= len(split(text, limits.PREAMBLE_BYTES, ())[0]) / 2
     # What was packed is found again as it is.
     then = _builder(storage, _stored(builder, {"x": value}))
     assert _value(then, text, value) == value
@@ -128,13 +116,13 @@ def test_a_tail_fills_whole_units_and_a_small_rest_stays_inline(codec: Codec, th
     rests = set[bool]()
     for size in range(1000, 4000, 100):
         builder = ItemBuilder(_storage(codec), partition, items.key(partition.pk, SK), None)
-        data = noise(PREAMBLE_BYTES + size)
+        data = noise(limits.PREAMBLE_BYTES + size)
         sealed = builder.seal_inline(builder.value("bytes", data, None, inline=True))
         assert sealed.join(_contents(codec, builder)) == data
         (segment,) = builder.segments.values()
         stored = items.with_expiry(items.created(segment, 1e9), 10**9)
         spare_bytes = -item_bytes(stored) % WRITE_UNIT_BYTES
-        rest_bytes = inline_bytes([sealed]) - PREAMBLE_BYTES
+        rest_bytes = inline_bytes([sealed]) - limits.PREAMBLE_BYTES
         rests.add(rest_bytes > 0)
         if rest_bytes:
             # What is cut off is found to a sixteenth of a unit.
@@ -151,19 +139,21 @@ def test_a_tail_fills_whole_units_and_a_small_rest_stays_inline(codec: Codec, th
 
 
 def _read(codec: Codec, part: Part, contents: Mapping[bytes, bytes], name: str = items.BODY) -> bytes:
-    return part_content(codec, HEAD, name, part, contents)
+    return content.part_content(codec, HEAD, name, part, contents)
 
 
 @pytest.mark.parametrize("codec", [CODEC, ENCRYPTED], ids=["plain", "encrypted"])
-@pytest.mark.parametrize(("size", "is_inline"), [(BODY_BYTES_MAX - 200, True), (BODY_BYTES_MAX + 1, False)])
+@pytest.mark.parametrize(
+    ("size", "is_inline"), [(limits.BODY_BYTES_MAX - 200, True), (limits.BODY_BYTES_MAX + 1, False)]
+)
 def test_content_is_in_its_item_up_to_a_size_and_beyond_in_segments(
     codec: Codec, size: int, *, is_inline: bool
 ) -> None:
     builder = _builder(_storage(codec))
     raw = noise(size)
-    part = builder.part(items.BODY, raw, BODY_BYTES_MAX)
+    part = builder.part(items.BODY, raw, limits.BODY_BYTES_MAX)
     assert (not part.own) == (not builder.segments) == is_inline
-    assert len(part.sealed) <= BODY_BYTES_MAX
+    assert len(part.sealed) <= limits.BODY_BYTES_MAX
     assert _read(codec, part, _contents(codec, builder)) == raw
 
 
@@ -174,13 +164,13 @@ def test_content_that_is_mostly_stored_names_the_segments() -> None:
     before = _value(first, BIG[:50_000])
     then = _builder(storage, _stored(first, {"x": before}))
     raw = b"before" + BIG[:50_000]
-    part = then.part(items.WRITES, raw, WRITES_BYTES_MAX, before=[before])
+    part = then.part(items.WRITES, raw, limits.WRITES_BYTES_MAX, before=[before])
     assert {*part.own} >= {*before.segments}
     assert not then.segments
     assert _read(CODEC, part, _contents(CODEC, first), items.WRITES) == raw
     # Without `before` it shares nothing.
     alone = _builder(storage, _stored(first, {"x": before}))
-    assert alone.part(items.WRITES, raw, WRITES_BYTES_MAX).own == ()
+    assert alone.part(items.WRITES, raw, limits.WRITES_BYTES_MAX).own == ()
 
 
 @pytest.mark.parametrize(
@@ -193,7 +183,7 @@ def test_new_content_beside_stored_content_is_inline_if_it_takes_at_most_one_uni
     first = _builder(storage)
     before = first.seal_inline(_value(first, BIG))
     then = _builder(storage, _stored(first, {"x": before}))
-    part = then.part(items.WRITES, BIG + new, WRITES_BYTES_MAX, before=[before])
+    part = then.part(items.WRITES, BIG + new, limits.WRITES_BYTES_MAX, before=[before])
     assert (not then.segments) == is_inline
     assert not is_inline or len(part.sealed) <= WRITE_UNIT_BYTES
     assert _read(CODEC, part, _contents(CODEC, first, then), items.WRITES) == BIG + new
@@ -205,10 +195,10 @@ def test_new_content_beside_stored_content_is_inline_if_it_takes_at_most_one_uni
 def test_long_lists_of_ids_move_to_index_segments_which_need_no_key() -> None:
     storage = _storage(ENCRYPTED)
     first = _builder(storage)
-    raw = noise(2 * INDEX_GROUP * LARGE_SEGMENT_BYTES_MIN)
-    part = first.part(items.BODY, raw, BODY_BYTES_MAX)
+    raw = noise(2 * limits.INDEX_GROUP * limits.LARGE_SEGMENT_BYTES_MIN)
+    part = first.part(items.BODY, raw, limits.BODY_BYTES_MAX)
     contents = _contents(ENCRYPTED, first)
-    assert len(part.own) <= INDEX_GROUP < len(expand(part.own, contents))
+    assert len(part.own) <= limits.INDEX_GROUP < len(expand(part.own, contents))
     indexes = [each for each in part.own if is_index(each)]
     assert open_segments(None, [first.segments[each] for each in indexes]) == {
         each: contents[each] for each in indexes
@@ -219,18 +209,18 @@ def test_long_lists_of_ids_move_to_index_segments_which_need_no_key() -> None:
 def test_values_of_many_segments_are_named_by_index_segments_which_the_next_step_names_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "LARGE_SEGMENT_BYTES_MIN", SEGMENT_BYTES_MIN)
+    monkeypatch.setattr(limits, "LARGE_SEGMENT_BYTES_MIN", limits.SEGMENT_BYTES_MIN)
     storage = _storage()
     first = _builder(storage)
-    many = noise((HEAD_IDS_MAX + 5 * INDEX_GROUP) * _CUT_BYTES_MAX)
+    many = noise((limits.HEAD_IDS_MAX + 5 * limits.INDEX_GROUP) * _CUT_BYTES_MAX)
     value = _value(first, many)
-    part = first.part(items.BODY, b"body", BODY_BYTES_MAX, [value])
+    part = first.part(items.BODY, b"body", limits.BODY_BYTES_MAX, [value])
     contents = _contents(CODEC, first)
-    assert len(part.refs) <= HEAD_IDS_MAX < len(value.segments)
+    assert len(part.refs) <= limits.HEAD_IDS_MAX < len(value.segments)
     assert expand(part.refs, contents) == [*value.segments]
     base = _stored(first, {"x": value})
     then = _builder(storage, base)
-    again = then.part(items.BODY, b"body", BODY_BYTES_MAX, [then.inherit(value)])
+    again = then.part(items.BODY, b"body", limits.BODY_BYTES_MAX, [then.inherit(value)])
     assert again.refs == part.refs
     assert not then.segments
 
@@ -270,7 +260,7 @@ def test_what_is_built_is_read_back_equal(
         if seals:
             values = {name: builder.seal_inline(each) for name, each in values.items()}
         raw = b"".join((b"body", *data.values()))
-        part = builder.part(items.BODY, raw, BODY_BYTES_MAX, values.values(), list(before.values()))
+        part = builder.part(items.BODY, raw, limits.BODY_BYTES_MAX, values.values(), list(before.values()))
         builders.append(builder)
         contents = _contents(codec, *builders)
         assert {name: each.join(contents) for name, each in values.items()} == data

@@ -12,16 +12,12 @@ from langgraph.checkpoint.dynamodb import (
     CheckpointerConfigurationError,
     CheckpointNotFoundError,
     ThreadBusyError,
+    protocol,
 )
-from langgraph.checkpoint.dynamodb._format import items, limits
+from langgraph.checkpoint.dynamodb._format import items, limits, schema, segments
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._format.segments import is_index
-from langgraph.checkpoint.dynamodb._operations import copy
-from langgraph.checkpoint.dynamodb._operations.threads import set_thread
+from langgraph.checkpoint.dynamodb._operations import copy, threads
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
-from langgraph.checkpoint.dynamodb.protocol import kept_from
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise
 from tests.support.harness import (
@@ -52,7 +48,7 @@ def test_a_damaged_checkpoint_is_not_copied_and_one_that_never_counted_is_left_o
     of_both = {items.segment_id_of(each): each for each in harness.items("S#").values()}
     harness.run(process.put("3", {"noise": noise(4_000), "x": 3}, "2", ["x"]))
     named = items.named_ids(harness.items("C#").values())
-    harness.remove(next(of_both[each] for each in of_both.keys() - named if not is_index(each)))
+    harness.remove(next(of_both[each] for each in of_both.keys() - named if not segments.is_index(each)))
     never = {"both": [], "the second": ["3"], "the first": ["2", "3"]}[counts]
     for each in never:
         head = harness.items(f"C#{each}#")[f"C#{each}#"]
@@ -105,7 +101,7 @@ def test_a_copy_that_begins_late_hides_nothing_of_one_that_has_ended(
     """A thread was moved: the second call of the two finds no source any more."""
     process = harness.process(ttl_seconds)
     harness.run(process.put("1", {"x": 1}))
-    harness.run(set_thread(process.storage, "copy", None, "Trains", None))
+    harness.run(threads.set_thread(process.storage, "copy", None, "Trains", None))
     late = harness.begin(harness.process(ttl_seconds).copy_thread("copy"))
     late.until(changes_thread("':alive': {'N': '0'}"))
     harness.run(harness.process(ttl_seconds).copy_thread("copy"))
@@ -186,7 +182,7 @@ def test_what_is_put_when_a_copy_begins_is_refused_or_stays(harness: Harness) ->
     acknowledged = set()
     for rounds in range(14):
         target = f"copy {rounds}"
-        harness.run(set_thread(harness.process().storage, target, None, "Trains", None))
+        harness.run(threads.set_thread(harness.process().storage, target, None, "Trains", None))
         copying = harness.begin(harness.process().copy_thread(target))
         for _ in range(rounds):
             copying.go_on()
@@ -486,7 +482,7 @@ def test_a_deletion_that_stands_still_takes_no_writes_of_a_copy_made_again(
     harness.run(expiring.put_writes("1", [("x", 2)]))
     harness.run(expiring.copy_thread("copy"))
     slow = harness.begin(harness.process().delete_thread("copy")).until(deletes_item("C#1#W#"))
-    harness.now += CLAIM_SECONDS + 1
+    harness.now += limits.CLAIM_SECONDS + 1
     harness.run(harness.process().delete_thread("copy"))
     harness.run(expiring.copy_thread("copy"))
     with pytest.raises(ThreadBusyError, match="another deletion took over"):
@@ -500,7 +496,7 @@ def test_a_late_prune_cuts_no_link_of_a_thread_that_was_copied_back(
     harness.run(process.put("1", {"x": 1}))
     harness.run(process.put("2", {"x": 2}, "1"))
     prune = harness.begin(harness.process().prune()).until(updates("C#2#"))
-    harness.now += CLAIM_SECONDS + 1
+    harness.now += limits.CLAIM_SECONDS + 1
     harness.run(process.copy_thread("copy"))
     harness.run(process.delete_thread())
     harness.run(copy.copy_thread(process.storage, "copy", THREAD))
@@ -551,7 +547,7 @@ def test_a_copy_by_parts_into_a_thread_that_is_renewed_is_kept_as_long(
     harness.run(harness.process().put_writes("9", [("x", 1)], thread="copy"))
     harness.run(copy.copy_part(harness.process().storage, THREAD, "copy", after=after))
     assert {items.expires_at(each) for each in harness.items("C#", "copy").values()} == {
-        kept_from(TTL_SECONDS, harness.now)
+        protocol.kept_from(TTL_SECONDS, harness.now)
     }
 
 
@@ -667,7 +663,7 @@ def test_what_a_delta_channel_needs_is_copied(harness: Harness, expiring: Proces
     for number in (2, 3, 4, 5):
         assert harness.process().values(str(number), thread="copy") == {"x": number}
     copied = harness.items("C#", "copy")["C#1#"]
-    assert items.number(copied, TTL_ATTRIBUTE) == kept_from(TTL_SECONDS, harness.now)
+    assert items.number(copied, schema.TTL_ATTRIBUTE) == protocol.kept_from(TTL_SECONDS, harness.now)
 
 
 def test_a_copy_that_took_longer_than_it_is_kept_is_made_again(harness: Harness, process: Process) -> None:

@@ -9,22 +9,11 @@ import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from langgraph.checkpoint.dynamodb import CheckpointerInputError, CheckpointNotFoundError
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb._format import items, limits
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import Item
-from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
+from langgraph.checkpoint.dynamodb._operations import delete, delete_owner, entries, put, threads
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.delete import delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.delete_owner import delete_owner
-from langgraph.checkpoint.dynamodb._operations.entries import enter_thread, tenant_prefix
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.threads import (
-    Newest,
-    ThreadQuery,
-    list_threads,
-    look_up,
-    set_thread,
-)
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import METADATA, checkpoint_of, noise, thread_config
 from tests.support.harness import Harness, asks, changes_thread, single_effects
@@ -45,7 +34,7 @@ def store(
     config = thread_config(thread)
     config["configurable"]["user_id"] = owner
     arguments: Any = (checkpoint_of(checkpoint_id, {"x": 1}), {**METADATA, **more}, {"x": 1})
-    harness.run(put(storage, config, *arguments))
+    harness.run(put.put(storage, config, *arguments))
 
 
 def stored(harness: Harness, thread: str) -> Item:
@@ -56,7 +45,7 @@ def stored(harness: Harness, thread: str) -> Item:
 
 def listed(harness: Harness, owner: str | None) -> list[str]:
     """The threads of an owner, or all."""
-    page = harness.run(list_threads(storage_of(harness), ThreadQuery(owner=owner)))
+    page = harness.run(threads.list_threads(storage_of(harness), threads.ThreadQuery(owner=owner)))
     return [each.thread_id for each in page.threads]
 
 
@@ -65,10 +54,10 @@ def listed(harness: Harness, owner: str | None) -> list[str]:
 
 def test_the_newest_checkpoint_is_one_query(harness: Harness) -> None:
     store(harness, "one", step=3)
-    run = harness.begin(look_up(storage_of(harness), "one"))
+    run = harness.begin(threads.look_up(storage_of(harness), "one"))
     assert [(call.method, call.params["ConsistentRead"]) for call in run.trace()] == [("query", False)]
-    assert run.finish() == Newest("idle", 3, "1")
-    assert harness.run(look_up(storage_of(harness), "two")) == Newest("idle", None)
+    assert run.finish() == threads.Newest("idle", 3, "1")
+    assert harness.run(threads.look_up(storage_of(harness), "two")) == threads.Newest("idle", None)
 
 
 # Threads from before
@@ -87,17 +76,17 @@ def test_the_oldest_checkpoint_that_names_an_owner_counts(harness: Harness, befo
     for number, owner in enumerate((*(None,) * before, "ada", "bob", None)):
         named = {} if owner is None else {"user_id": owner}
         store(harness, "one", checkpoint_id=f"{number:03}", **named)
-    assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) == "ada"
+    assert harness.run(entries.enter_thread(storage_of(harness), "one", "user_id")) == "ada"
     assert listed(harness, "ada") == ["one"]
 
 
 def test_a_thread_that_names_no_owner_is_entered_without_one(harness: Harness) -> None:
     store(harness, "one")
-    assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) is None
+    assert harness.run(entries.enter_thread(storage_of(harness), "one", "user_id")) is None
     assert listed(harness, None) == ["one"]
     # Somebody names the owner by hand, and no checkpoint is searched for one again.
-    harness.run(set_thread(storage_of(harness), "one", "ada", None, None))
-    assert harness.run(enter_thread(storage_of(harness), "one", "user_id")) == "ada"
+    harness.run(threads.set_thread(storage_of(harness), "one", "ada", None, None))
+    assert harness.run(entries.enter_thread(storage_of(harness), "one", "user_id")) == "ada"
 
 
 def test_a_thread_under_another_owner_key_is_entered_anew(harness: Harness) -> None:
@@ -110,10 +99,10 @@ def test_a_thread_under_another_owner_key_is_entered_anew(harness: Harness) -> N
     for storage, thread in ((old, "old"), (new, "new")):
         process = replace(harness.process(), storage=storage)
         harness.run(process.put("1", {}, thread=thread, user_id="ada"))
-    listed = list_threads(new, ThreadQuery(owner="ada"))
+    listed = threads.list_threads(new, threads.ThreadQuery(owner="ada"))
     assert [each.thread_id for each in harness.run(listed).threads] == ["new"]
-    assert harness.run(enter_thread(new, "old", "user_id")) == "ada"
-    assert sorted(harness.run(delete_owner(new, "ada")).deleted) == ["new", "old"]
+    assert harness.run(entries.enter_thread(new, "old", "user_id")) == "ada"
+    assert sorted(harness.run(delete_owner.delete_owner(new, "ada")).deleted) == ["new", "old"]
 
 
 @pytest.mark.parametrize("how", ["enter", "put", "describe"])
@@ -123,15 +112,15 @@ def test_a_thread_from_before_began_with_its_oldest_checkpoint(harness: Harness,
     began = datetime(2024, 5, 4, 12, 1, tzinfo=timezone.utc).timestamp()
     harness.now = began + DAY
     if how == "enter":
-        harness.run(enter_thread(storage_of(harness), "one", "user_id"))
+        harness.run(entries.enter_thread(storage_of(harness), "one", "user_id"))
         before = stored(harness, "one")
         # It is not entered twice.
-        harness.run(enter_thread(storage_of(harness), "one", "session"))
+        harness.run(entries.enter_thread(storage_of(harness), "one", "session"))
         assert stored(harness, "one") == before
     elif how == "put":
         store(harness, "one", "ada", checkpoint_id=checkpoint_id_at(4))
     else:
-        harness.run(set_thread(storage_of(harness), "one", None, "Trains", None))
+        harness.run(threads.set_thread(storage_of(harness), "one", None, "Trains", None))
     assert items.number(stored(harness, "one"), items.CREATED_AT) == int(began)
     active = began + 2 * 60 if how == "enter" else harness.now
     assert items.number(stored(harness, "one"), "last_active") == int(active)
@@ -140,10 +129,10 @@ def test_a_thread_from_before_began_with_its_oldest_checkpoint(harness: Harness,
 def test_a_thread_that_is_pruned_before_it_is_entered_is_entered_all_the_same(harness: Harness) -> None:
     for checkpoint_id in ("1", "2", "3"):
         store(harness, "one", checkpoint_id=checkpoint_id, user_id="ada")
-    run = harness.begin(enter_thread(storage_of(harness), "one", "user_id"))
+    run = harness.begin(entries.enter_thread(storage_of(harness), "one", "user_id"))
     for keep in (2, 1):
         run.until(asks("update_item"))
-        harness.run(prune(storage_of(harness), ["one"], "keep_last", keep))
+        harness.run(delete.prune(storage_of(harness), ["one"], "keep_last", keep))
         run.go_on()
     run.finish()
     assert "one" in listed(harness, "ada")
@@ -156,7 +145,7 @@ def test_whose_a_thread_is_is_known_from_its_first_item_on(harness: Harness, fir
     """The call that stores it first may die at any request. An erasure finds all that it has left."""
     storage = replace(storage_of(harness), owner_from="user_id")
     if first == "put after a deletion that died":
-        harness.begin(delete_thread(storage_of(harness), "one")).until(changes_thread(":ended")).drop()
+        harness.begin(delete.delete_thread(storage_of(harness), "one")).until(changes_thread(":ended")).drop()
     if first.startswith("copy"):
         owner = "ada" if first == "copy" else None
         store(harness, "source", owner, user_id="ada", large=noise(60_000).hex())
@@ -166,7 +155,7 @@ def test_whose_a_thread_is_is_known_from_its_first_item_on(harness: Harness, fir
     run = harness.begin(
         copy_thread(storage, "source", "one")
         if first.startswith("copy")
-        else put(storage, config, *arguments)
+        else put.put(storage, config, *arguments)
     )
     while not run.done:
         for call in single_effects(run.calls) if run.calls else ():
@@ -175,8 +164,8 @@ def test_whose_a_thread_is_is_known_from_its_first_item_on(harness: Harness, fir
             if left.items("", "one").keys() - {"T"}:
                 erased = [each for each in _erasable(left) if each != "source"]
                 assert erased == ["one"]
-                left.now += CLAIM_SECONDS + 1
-                left.run(delete_thread(storage_of(left), "one"))
+                left.now += limits.CLAIM_SECONDS + 1
+                left.run(delete.delete_thread(storage_of(left), "one"))
                 assert left.items("", "one") == {}
         run.go_on()
     assert "one" in listed(harness, "ada")
@@ -184,8 +173,8 @@ def test_whose_a_thread_is_is_known_from_its_first_item_on(harness: Harness, fir
 
 def _erasable(harness: Harness) -> list[str]:
     """The threads of an owner as an erasure lists them."""
-    query = ThreadQuery(owner="ada")
-    page = harness.run(list_threads(storage_of(harness), query, for_operators=True))
+    query = threads.ThreadQuery(owner="ada")
+    page = harness.run(threads.list_threads(storage_of(harness), query, for_operators=True))
     return [each.thread_id for each in page.threads]
 
 
@@ -193,16 +182,16 @@ def test_an_id_without_a_time_or_of_the_future_counts_as_now(harness: Harness) -
     future = "ffffffff-ffff-6fff-8000-000000000000"
     for thread, checkpoint_id in (("one", "1"), ("two", future)):
         store(harness, thread, checkpoint_id=checkpoint_id)
-        harness.run(enter_thread(storage_of(harness), thread, "user_id"))
+        harness.run(entries.enter_thread(storage_of(harness), thread, "user_id"))
         assert items.number(stored(harness, thread), "last_active") == int(harness.now)
 
 
 def test_what_cannot_be_entered_is_refused(harness: Harness) -> None:
     with pytest.raises(CheckpointNotFoundError, match="has no checkpoint, or has expired"):
-        harness.run(enter_thread(storage_of(harness), "none", "user_id"))
+        harness.run(entries.enter_thread(storage_of(harness), "none", "user_id"))
     store(harness, "acme/one", user_id="other/ada")
     with pytest.raises(CheckpointerInputError, match="give an owner of the thread's tenant"):
-        harness.run(enter_thread(storage_of(harness), "acme/one", "user_id"))
+        harness.run(entries.enter_thread(storage_of(harness), "acme/one", "user_id"))
     assert "last_active" not in stored(harness, "acme/one")
 
 
@@ -210,4 +199,4 @@ def test_what_cannot_be_entered_is_refused(harness: Harness) -> None:
     ("name", "prefix"), [("ada", ""), ("acme/ada", "acme/"), ("/ada", "/"), ("a/b/c", "a/")]
 )
 def test_an_owner_before_a_slash_has_a_prefix_even_if_it_is_empty(name: str, prefix: str) -> None:
-    assert tenant_prefix(name) == prefix
+    assert entries.tenant_prefix(name) == prefix

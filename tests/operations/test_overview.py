@@ -5,16 +5,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.pricing import item_bytes
-from langgraph.checkpoint.dynamodb._operations.overview import (
-    Extent,
-    extent,
-    is_stored,
-    lines,
-    scan_threads,
-    threads_of_run,
-)
+from langgraph.checkpoint.dynamodb._format import items, pricing
+from langgraph.checkpoint.dynamodb._operations import overview
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
 from tests.support.checkpoints import noise
 from tests.support.harness import ENCRYPTED, TABLE, THREAD, Harness
@@ -32,7 +24,9 @@ def _thread(ttl_seconds: int | None = None) -> Harness:
 
 def test_lines_are_checkpoints_without_their_values() -> None:
     harness = _thread()
-    newest, oldest = harness.run(collected(lines(harness.process().storage, items.partition_of(THREAD))))
+    newest, oldest = harness.run(
+        collected(overview.lines(harness.process().storage, items.partition_of(THREAD)))
+    )
     assert (newest.checkpoint_id, newest.parent_id, newest.tasks, newest.status) == ("2", "1", 1, "waiting")
     assert (oldest.checkpoint_id, oldest.parent_id, oldest.tasks, oldest.status) == ("1", None, 0, "idle")
     assert newest.metadata is not None
@@ -42,11 +36,11 @@ def test_lines_are_checkpoints_without_their_values() -> None:
 def test_a_deleted_thread_is_not_stored_though_its_item_is_left() -> None:
     harness = _thread()
     storage = harness.process().storage
-    assert harness.run(is_stored(storage, THREAD))
-    assert harness.run(threads_of_run(storage, "run-1")) == [THREAD]
+    assert harness.run(overview.is_stored(storage, THREAD))
+    assert harness.run(overview.threads_of_run(storage, "run-1")) == [THREAD]
     harness.run(harness.process().delete_thread())
-    assert not harness.run(is_stored(storage, THREAD))
-    assert harness.run(threads_of_run(storage, "run-1")) == []
+    assert not harness.run(overview.is_stored(storage, THREAD))
+    assert harness.run(overview.threads_of_run(storage, "run-1")) == []
 
 
 @pytest.mark.parametrize("with_bytes", [False, True])
@@ -62,7 +56,7 @@ def test_a_scan_finds_each_thread_once(harness: Harness, *, with_bytes: bool) ->
     harness.run(harness.process().put_writes("2", [("x", 1)], thread="a"))
     harness.run(harness.process().put("1", {}, thread="d"))
     harness.run(harness.process().delete_thread("d"))
-    run = harness.begin(collected(scan_threads(harness.process().storage, with_bytes=with_bytes)))
+    run = harness.begin(collected(overview.scan_threads(harness.process().storage, with_bytes=with_bytes)))
     assert [call.params["Segment"] for call in run.calls] == list(range(8))
     assert {call.params["TotalSegments"] for call in run.calls} == {8}
     page: Any = {"Items": harness.model.items(), "ScannedCount": 20}
@@ -82,21 +76,21 @@ def test_a_scan_finds_each_thread_once(harness: Harness, *, with_bytes: bool) ->
     sizes: dict[str, int] = {}
     for item in harness.model.items():
         thread = item["PK"]["S"].split("#")[0] + "#"
-        sizes[thread] = sizes.get(thread, 0) + item_bytes(item)
+        sizes[thread] = sizes.get(thread, 0) + pricing.item_bytes(item)
     assert second.bytes == (sizes if with_bytes else {})
 
 
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        ({"Table": {"ItemCount": 3, "TableSizeBytes": 7}}, Extent(3, 7)),
+        ({"Table": {"ItemCount": 3, "TableSizeBytes": 7}}, overview.Extent(3, 7)),
         (ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "an operation"), None),
     ],
 )
 def test_the_size_of_a_table_is_what_dynamodb_says(
-    harness: Harness, answer: Any, found: Extent | None
+    harness: Harness, answer: Any, found: overview.Extent | None
 ) -> None:
-    run = harness.begin(extent(harness.process().storage))
+    run = harness.begin(overview.extent(harness.process().storage))
     assert [(call.method, call.params) for call in run.calls] == [("describe_table", {"TableName": TABLE})]
     run.go_on([answer])
     assert run.finish() == found
@@ -109,14 +103,14 @@ def test_a_thread_without_a_checkpoint_of_its_root_may_be_stored(harness: Harnes
     for begins in ("C#", "T"):
         for item in harness.items(begins).values():
             harness.remove(item)
-    assert harness.run(is_stored(storage, THREAD)) == bool(namespace)
+    assert harness.run(overview.is_stored(storage, THREAD)) == bool(namespace)
     harness.change({"PK": {"S": f"{THREAD}#"}, "SK": {"S": "T"}}, last_active={"N": "1"})
-    assert harness.run(is_stored(storage, THREAD))
+    assert harness.run(overview.is_stored(storage, THREAD))
 
 
 def test_metadata_of_another_key_are_none(harness: Harness) -> None:
     harness.run(harness.process(codec=ENCRYPTED).put("1", {}, note="x" * 20_000))
     for codec in (None, ENCRYPTED):
         storage = harness.process(codec=codec).storage
-        (line,) = harness.run(collected(lines(storage, items.partition_of(THREAD))))
+        (line,) = harness.run(collected(overview.lines(storage, items.partition_of(THREAD))))
         assert (line.metadata is None) == (codec is None)

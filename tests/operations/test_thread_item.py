@@ -6,12 +6,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from langgraph.checkpoint.dynamodb import CheckpointerUnavailableError, ThreadBusyError
-from langgraph.checkpoint.dynamodb._format import items
-from langgraph.checkpoint.dynamodb._format.limits import (
-    BACKOFF_SECONDS_TOTAL,
-    CLAIM_SECONDS,
-    READ_WAIT_SECONDS_MAX,
-)
+from langgraph.checkpoint.dynamodb._format import items, limits
 from tests.support.checkpoints import noise
 from tests.support.harness import (
     TTL_SECONDS,
@@ -40,7 +35,7 @@ def test_a_deletion_that_lost_its_claim_does_not_release_another_ones(
     if stands_still_before != "#pending":
         first.go_on()
         first.until(changes_thread("REMOVE #claim") if deletion == "prune" else removes_thread)
-    harness.now += CLAIM_SECONDS + 1
+    harness.now += limits.CLAIM_SECONDS + 1
     second = harness.begin(harness.process().prune()).until(asks("query"))
     if stands_still_before == "#pending":
         with pytest.raises(ThreadBusyError, match="another deletion took over"):
@@ -82,7 +77,7 @@ def test_a_deletion_waits_for_another_one_and_then_gives_up(harness: Harness) ->
     begun, second = harness.now, harness.begin(harness.process().prune())
     with pytest.raises(ThreadBusyError, match="is being deleted or pruned by another call, for over 60 s"):
         second.finish()
-    assert BACKOFF_SECONDS_TOTAL < harness.now - begun < 2 * BACKOFF_SECONDS_TOTAL
+    assert limits.BACKOFF_SECONDS_TOTAL < harness.now - begun < 2 * limits.BACKOFF_SECONDS_TOTAL
 
 
 def test_a_saver_with_another_ttl_says_once_that_a_thread_keeps_its_own(
@@ -171,7 +166,7 @@ def test_a_shared_read_that_is_never_sent_is_waited_for_once(harness: Harness, p
             first.finish()
             before = harness.now
         assert [confirms(call) for call in put.trace()] == [True]
-        assert harness.now == before + (READ_WAIT_SECONDS_MAX if checkpoint_id == "3" else 0)
+        assert harness.now == before + (limits.READ_WAIT_SECONDS_MAX if checkpoint_id == "3" else 0)
     following = _confirming(process, "6")
     kept.go_on()
     assert [confirms(call) for call in kept.trace()] == [True]

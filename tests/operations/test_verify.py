@@ -5,18 +5,11 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from langgraph.checkpoint.dynamodb import CheckpointCorruptionError
-from langgraph.checkpoint.dynamodb._format import items
+from langgraph.checkpoint.dynamodb import CheckpointCorruptionError, protocol
+from langgraph.checkpoint.dynamodb._format import items, limits
 from langgraph.checkpoint.dynamodb._format.codec import Codec
-from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._operations.verify import (
-    Verification,
-    repair_thread,
-    scan_partitions,
-    verify_thread,
-)
+from langgraph.checkpoint.dynamodb._operations import verify
 from langgraph.checkpoint.dynamodb._runtime.steps import collected
-from langgraph.checkpoint.dynamodb.protocol import findable_until, kept_from
 from tests.operations.damage import Damage, damage, flip, replace
 from tests.support.checkpoints import noise
 from tests.support.harness import (
@@ -35,14 +28,14 @@ from tests.support.harness import (
 NS = "child:1"
 
 
-def verified(harness: Harness, codec: Codec = CODEC, scanned: tuple[str, ...] = ()) -> Verification:
+def verified(harness: Harness, codec: Codec = CODEC, scanned: tuple[str, ...] = ()) -> verify.Verification:
     """Verify the thread at once."""
-    return harness.run(verify_thread(harness.process(codec=codec).storage, THREAD, scanned))
+    return harness.run(verify.verify_thread(harness.process(codec=codec).storage, THREAD, scanned))
 
 
-def repair(harness: Harness, found: Verification | None = None) -> None:
+def repair(harness: Harness, found: verify.Verification | None = None) -> None:
     """Repair the thread at once."""
-    harness.run(repair_thread(harness.process().storage, found or verified(harness)))
+    harness.run(verify.repair_thread(harness.process().storage, found or verified(harness)))
 
 
 def conversation(harness: Harness, process: Process | None = None) -> Process:
@@ -114,7 +107,7 @@ def test_damage_is_found_and_said(harness: Harness, sk: str, how: Damage, said: 
 
 
 def test_a_scan_finds_each_partition(harness: Harness) -> None:
-    run = harness.begin(collected(scan_partitions(harness.process().storage)))
+    run = harness.begin(collected(verify.scan_partitions(harness.process().storage)))
     assert [call.params["Segment"] for call in run.calls] == list(range(8))
     assert {call.params["TotalSegments"] for call in run.calls} == {8}
     assert {call.params["ProjectionExpression"] for call in run.calls} == {"#pk"}
@@ -129,7 +122,7 @@ def test_a_scan_finds_each_partition(harness: Harness) -> None:
 def test_what_dynamodb_removes_by_its_own_clock_is_no_damage(harness: Harness, seconds_left: int) -> None:
     harness.run(harness.process(TTL_SECONDS).put("1", {"big": noise(60_000)}))
     harness.remove(next(iter(harness.items("S#").values())))
-    harness.now = kept_from(TTL_SECONDS, harness.now) - seconds_left
+    harness.now = protocol.kept_from(TTL_SECONDS, harness.now) - seconds_left
     assert verified(harness).is_sound == (seconds_left == 60)
 
 
@@ -185,7 +178,7 @@ def test_segments_of_a_put_that_died_are_orphans_once_they_are_old(harness: Harn
     assert found.recent > 10
     repair(harness)
     assert len(harness.items("S#")) == left
-    harness.now += ORPHAN_SECONDS + 1
+    harness.now += limits.ORPHAN_SECONDS + 1
     found = verified(harness)
     assert found.has_leftovers
     assert (found.orphans > 10, found.recent) == (True, 0)
@@ -212,7 +205,7 @@ def test_writes_without_a_checkpoint_are_abandoned_once_they_are_old(harness: Ha
     process = conversation(harness)
     harness.run(process.put_writes("3", [("a", 1)], "lost"))
     assert (verified(harness).abandoned, verified(harness).recent) == (0, 1)
-    harness.now += ORPHAN_SECONDS + 1
+    harness.now += limits.ORPHAN_SECONDS + 1
     assert (verified(harness).abandoned, verified(harness).recent) == (1, 0)
     repair(harness)
     assert "C#3#W#lost" not in harness.items("C#")
@@ -254,7 +247,7 @@ def test_a_deletion_under_way_is_told(harness: Harness) -> None:
     conversation(harness)
     harness.begin(harness.process().prune()).until(deletes("C#"))
     assert verified(harness).claimed
-    harness.now += CLAIM_SECONDS + 1
+    harness.now += limits.CLAIM_SECONDS + 1
     assert not verified(harness).claimed
 
 
@@ -278,14 +271,14 @@ def test_what_is_deleted_while_it_is_read_is_not_damage(harness: Harness, wanted
     conversation(harness)
     if wanted == "a value":
         harness.remove(next(iter(harness.items("S#").values())))
-    run = harness.begin(verify_thread(harness.process().storage, THREAD)).until(asks("batch_get_item"))
+    run = harness.begin(verify.verify_thread(harness.process().storage, THREAD)).until(asks("batch_get_item"))
     for item in list(harness.model.items()):
         harness.remove(item)
     assert run.finish().is_sound
 
 
 def test_a_thread_that_begins_while_it_is_read_has_an_item(harness: Harness) -> None:
-    run = harness.begin(verify_thread(harness.process().storage, THREAD))
+    run = harness.begin(verify.verify_thread(harness.process().storage, THREAD))
     run.go_on()
     harness.run(harness.process().put("1", {"a": 1}))
     found = run.finish()
@@ -326,8 +319,8 @@ def test_an_entry_lives_as_long_as_what_it_leads_to(harness: Harness) -> None:
     found = verified(harness, scanned=(f"{THREAD}#child:1",))
     repair(harness, found)
     last = max(int(item["expires_at"]["N"]) for item in harness.items("S#").values())
-    assert int(harness.items("N#")["N#child:1"]["expires_at"]["N"]) == findable_until(last)
-    repair(harness, Verification(THREAD, unknown_namespaces=["gone meanwhile"]))
+    assert int(harness.items("N#")["N#child:1"]["expires_at"]["N"]) == protocol.findable_until(last)
+    repair(harness, verify.Verification(THREAD, unknown_namespaces=["gone meanwhile"]))
     assert harness.items("N#").keys() == {"N#child:1"}
 
 
@@ -365,7 +358,7 @@ def test_the_writes_that_delta_channels_are_rebuilt_from_are_checked(harness: Ha
     harness.remove(item)
     if lost == "late":
         # An eventually consistent page may be older than the next one.
-        run = harness.begin(verify_thread(harness.process().storage, THREAD))
+        run = harness.begin(verify.verify_thread(harness.process().storage, THREAD))
         run.until(lambda call: call.params.get("ConsistentRead") is True and "C#1#" in str(call.params))
         harness.change(item)
         assert run.finish().is_sound

@@ -12,24 +12,15 @@ import pytest
 from langgraph.checkpoint.dynamodb import DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format.codec import open_plain, seal_plain
 from langgraph.checkpoint.dynamodb._runtime import fork
-from langgraph.checkpoint.dynamodb._runtime.fork import without_forks
 from tests.conftest import MakeSaver
 from tests.support import forks
 from tests.support.checkpoints import Conversation, noise, store, stored_values, thread_config
-from tests.support.forks import (
-    WAIT_SECONDS_MAX,
-    exit_statuses,
-    imports_beside_forks,
-    in_a_child,
-    needs_fork,
-    statuses_beside_calls,
-)
 from tests.support.operations import Side, both_sides
 
 if TYPE_CHECKING:
     from tools.engine import Engine
 
-pytestmark = [pytest.mark.engines("dynamodb-local"), *needs_fork]
+pytestmark = [pytest.mark.engines("dynamodb-local"), *forks.needs_fork]
 
 
 @pytest.mark.parametrize("held", ["memory", "clients"])
@@ -53,9 +44,9 @@ def test_a_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_held(
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert holds.wait(WAIT_SECONDS_MAX)
+    assert holds.wait(forks.WAIT_SECONDS_MAX)
     try:
-        assert in_a_child(use) == 0, "the child failed, or waits for ever"
+        assert forks.in_a_child(use) == 0, "the child failed, or waits for ever"
     finally:
         forked.set()
         thread.join()
@@ -73,7 +64,7 @@ def test_a_child_remembers_nothing_of_its_parent(make_saver: MakeSaver) -> None:
         assert saver.storage.cache.checkpoint(*place) is None
         assert stored_values(saver, config) == {"value": 1}
 
-    assert in_a_child(use) == 0
+    assert forks.in_a_child(use) == 0
     assert saver.storage.cache.checkpoint(*place) is not None
 
 
@@ -85,12 +76,12 @@ def test_a_child_that_is_forked_beside_every_kind_of_call_makes_every_kind_of_ca
     make_unclosed: MakeSaver, side: Side, count: int
 ) -> None:
     with make_unclosed() as saver:
-        assert statuses_beside_calls(saver, side, count) == {0}, "a child failed, or waits for ever"
+        assert forks.statuses_beside_calls(saver, side, count) == {0}, "a child failed, or waits for ever"
 
 
 @both_sides
 def test_a_fork_waits_for_whatever_a_call_imports(engine: Engine, table_name: str, side: Side) -> None:
-    assert imports_beside_forks(DynamoDBSaver, table_name, side, engine.environment()) == "True []"
+    assert forks.imports_beside_forks(DynamoDBSaver, table_name, side, engine.environment()) == "True []"
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["an import that ends", "one that does not end"])
@@ -102,25 +93,25 @@ def test_a_fork_waits_for_an_import_of_another_thread_and_not_for_ever(
         monkeypatch.setattr(fork, "_WAIT_SECONDS_MAX", 0.1)
 
     def load() -> None:
-        with without_forks():
+        with fork.without_forks():
             began.set()
             # As whoever holds an import's lock. The fork comes only afterwards, unless it has waited for too long.
-            assert forked.wait(0.5 if ends else WAIT_SECONDS_MAX) is not ends
+            assert forked.wait(0.5 if ends else forks.WAIT_SECONDS_MAX) is not ends
 
     thread = threading.Thread(target=load)
     thread.start()
-    assert began.wait(WAIT_SECONDS_MAX)
-    assert in_a_child(lambda: without_forks().__enter__()) == 0
+    assert began.wait(forks.WAIT_SECONDS_MAX)
+    assert forks.in_a_child(lambda: fork.without_forks().__enter__()) == 0
     forked.set()
     thread.join()
     # The next one waits for nobody.
-    assert in_a_child(lambda: None) == 0
+    assert forks.in_a_child(lambda: None) == 0
 
 
 def test_who_forks_while_it_imports_waits_for_nobody() -> None:
-    with without_forks():
-        assert in_a_child(lambda: without_forks().__enter__()) == 0
-    assert in_a_child(lambda: None) == 0
+    with fork.without_forks():
+        assert forks.in_a_child(lambda: fork.without_forks().__enter__()) == 0
+    assert forks.in_a_child(lambda: None) == 0
 
 
 @pytest.mark.parametrize(
@@ -138,7 +129,7 @@ def test_a_child_compresses_though_its_parent_was_compressing(count: int) -> Non
     for each in threads:
         each.start()
     use = partial(seal_plain, raw, "SK")
-    statuses = exit_statuses([forks.fork(use) for _ in range(count)])
+    statuses = forks.exit_statuses([forks.fork(use) for _ in range(count)])
     ended.set()
     for each in threads:
         each.join()

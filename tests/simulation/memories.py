@@ -15,15 +15,11 @@ from langgraph.store.base import ListNamespacesOp, MatchCondition
 from langgraph.checkpoint.dynamodb._format.items import is_expired, key_of, partition_key, sort_key
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import CheckpointerError
-from langgraph.store.dynamodb import VectorEngine, reads
+from langgraph.store.dynamodb import VectorEngine, keys, partitions, reads, search, similarity
 from langgraph.store.dynamodb.erase import remove_under
-from langgraph.store.dynamodb.keys import MEMORIES, address_of
 from langgraph.store.dynamodb.memory_items import VALUE, Expected, parse_memory
-from langgraph.store.dynamodb.partitions import list_namespaces
 from langgraph.store.dynamodb.put import NewMemory, put, put_all
 from langgraph.store.dynamodb.resources import LEFTOVER_SECONDS, StoreStorage
-from langgraph.store.dynamodb.search import Search, search
-from langgraph.store.dynamodb.similarity import NewVector
 from tests.simulation.history import Moment
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import FAIR, Faults, Process, Simulator
@@ -156,7 +152,7 @@ class MemoryWorld:
 
     def delete(self, process: Process, place: Place) -> Op[Any]:
         """Delete a memory; return nothing if something else came first."""
-        return put(self.storage(process), NewMemory(address_of(*place), None))
+        return put(self.storage(process), NewMemory(keys.address_of(*place), None))
 
     def erase(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
         """Delete all memories under a prefix."""
@@ -171,20 +167,20 @@ class MemoryWorld:
         process: Process,
         place: Place,
         value: dict[str, Any],
-        vectors: Sequence[NewVector],
+        vectors: Sequence[similarity.NewVector],
         ttl_seconds: int | None,
         expected: Expected | None,
     ) -> Op[Any]:
         """Store a memory; return nothing if something else came first."""
         storage = self.storage(process)
-        address = address_of(*place)
+        address = keys.address_of(*place)
         new = NewMemory(address, value, ttl_seconds=ttl_seconds, expected=expected, vectors=vectors)
         [stored] = yield from put_all(storage, [new])
         return stored
 
     def read(self, process: Process, place: Place) -> Op[Any]:
         """Read a memory, without renewing it."""
-        return reads.get(self.storage(process), [address_of(*place)])
+        return reads.get(self.storage(process), [keys.address_of(*place)])
 
     def renew(self, process: Process, place: Place, found: Any) -> Op[Any]:
         """Renew a memory that was read."""
@@ -193,12 +189,12 @@ class MemoryWorld:
 
     def search(self, process: Process, prefix: tuple[str, ...], order: Any) -> Op[Any]:
         """Search under a prefix."""
-        return search(self.storage(process), Search(prefix, limit=99, order=order))
+        return search.search(self.storage(process), search.Search(prefix, limit=99, order=order))
 
     def list(self, process: Process, prefix: tuple[str, ...]) -> Op[Any]:
         """List the namespaces under a prefix."""
         wanted = ListNamespacesOp((MatchCondition("prefix", prefix),))
-        return list_namespaces(self.storage(process), wanted)
+        return partitions.list_namespaces(self.storage(process), wanted)
 
     # Actors
 
@@ -238,14 +234,14 @@ class MemoryWorld:
     def _put(self, process: Process, place: Place, expected: Expected | None) -> Op[None]:
         ttl_seconds = TTLS_SECONDS[self.choices.pick(len(TTLS_SECONDS))]
         size = (0, 0, 3000)[self.choices.pick(3)]
-        vectors = [NewVector(data=b"v" * 8)] * self.choices.pick(3)
+        vectors = [similarity.NewVector(data=b"v" * 8)] * self.choices.pick(3)
         yield from self.put_value(process, place, lambda _: vectors, size, ttl_seconds, expected)
 
     def put_value(
         self,
         process: Process,
         place: Place,
-        vectors: Callable[[int], Sequence[NewVector]],
+        vectors: Callable[[int], Sequence[similarity.NewVector]],
         size: int = 0,
         ttl_seconds: int | None = None,
         expected: Expected | None = None,
@@ -393,14 +389,14 @@ class MemoryWorld:
         belonging: set[tuple[str, str]] = set()
         for item in stored:
             # Tombstones need no entry in the register: DynamoDB removes them.
-            if sort_key(item).startswith(MEMORIES) and VALUE in item:
+            if sort_key(item).startswith(keys.MEMORIES) and VALUE in item:
                 assert parse_memory(item, self.simulator.now) is not None, "a sweep left what had expired"
                 for each in self.simulator.run_alone(reads.belongings(storage, item)):
                     belonging.add((partition_key(each), sort_key(each)))
         beside = {
             (partition_key(each), sort_key(each))
             for each in stored
-            if not sort_key(each).startswith(MEMORIES)
+            if not sort_key(each).startswith(keys.MEMORIES)
         }
         assert beside == belonging, f"left over: {beside - belonging}; missing: {belonging - beside}"
 

@@ -19,10 +19,8 @@ from langgraph.checkpoint.base import ChannelVersions, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph.checkpoint.dynamodb import _format, _operations
-from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS
-from langgraph.checkpoint.dynamodb._format.schema import TTL_ATTRIBUTE
-from langgraph.checkpoint.dynamodb._operations.threads import ThreadQuery, ThreadSummary
-from langgraph.checkpoint.dynamodb._operations.verify import Verification, repair_thread, verify_thread
+from langgraph.checkpoint.dynamodb._format import limits, schema
+from langgraph.checkpoint.dynamodb._operations import threads, verify
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, collected
 from langgraph.checkpoint.dynamodb.errors import (
     BrokenRuleError,
@@ -472,9 +470,9 @@ class World:
         record = self._deletion(Deletion(kind="delete_for_runs", run_ids=[]))
 
         def attempt() -> Op[None]:
-            found = yield from verify_thread(process.storage, thread)
+            found = yield from verify.verify_thread(process.storage, thread)
             _check_sound(found)
-            yield from repair_thread(process.storage, found)
+            yield from verify.repair_thread(process.storage, found)
 
         yield from self.repeated(record, attempt, tries)
 
@@ -523,12 +521,12 @@ class World:
 
     def _listed(
         self, process: Process, owner: str | None, *, with_status: bool = False
-    ) -> Op[list[ThreadSummary]]:
+    ) -> Op[list[threads.ThreadSummary]]:
         """List threads, one to a page."""
-        found: list[ThreadSummary] = []
+        found: list[threads.ThreadSummary] = []
         cursor: str | None = None
         while True:
-            query = ThreadQuery(owner=owner, limit=1, before=cursor, with_status=with_status)
+            query = threads.ThreadQuery(owner=owner, limit=1, before=cursor, with_status=with_status)
             page = yield from self.saver(process).ask("list_threads", query)
             found += page.threads
             cursor = page.cursor
@@ -639,7 +637,7 @@ class World:
             isinstance(record, Deletion)
             and record.clean
             and not any(each.was_hurt for each in self._savers.values())
-            and self.simulator.now < (record.began or START).seconds + CLAIM_SECONDS
+            and self.simulator.now < (record.began or START).seconds + limits.CLAIM_SECONDS
             and all(each.clean and each.acknowledged_before(record.began or START) for each in others)
             # A copy that begins again ends the epoch of its target.
             and all(each.over_before(record.began or START) for each in self.history.copies)
@@ -735,7 +733,7 @@ class World:
         ):
             self.alone(self.delete_thread(self.simulator.process(), thread))
         # What has an expiry goes by itself, also where DynamoDB removed first what led there.
-        left = {_key_of(item) for item in self.simulator.model.items() if TTL_ATTRIBUTE not in item}
+        left = {_key_of(item) for item in self.simulator.model.items() if schema.TTL_ATTRIBUTE not in item}
         left -= unfindable
         if self.directory is not None and (shown := self.alone(self._listed(self.simulator.process(), None))):
             raise Violation(f"threads are listed after every thread was deleted: {shown}")
@@ -770,7 +768,7 @@ class World:
             self.alone(self.conversation(process, thread, 0, namespace=namespace))
         for thread in dict.fromkeys(thread for thread, _ in places):
             self.alone(self.read_everything(process, thread))
-            _check_sound(self.alone(verify_thread(process.storage, thread)))
+            _check_sound(self.alone(verify.verify_thread(process.storage, thread)))
 
     def check_parts(self) -> None:
         """Let a conversation go on from what it left: a further put and its writes are whole."""
@@ -778,7 +776,7 @@ class World:
         for thread, namespace in places:
             if not self._goes_on(thread, namespace):
                 # Whoever finds a copy that has died deletes it, once no claim of another deletion holds.
-                self.simulator.now += CLAIM_SECONDS + SKEW_SECONDS_MAX
+                self.simulator.now += limits.CLAIM_SECONDS + SKEW_SECONDS_MAX
                 self.alone(self.delete_thread(self.simulator.process(), thread))
                 self.alone(self.conversation(self.simulator.process(), thread, 2, namespace=namespace))
         for thread in dict.fromkeys(thread for thread, _ in places):
@@ -795,7 +793,7 @@ class World:
         return True
 
 
-def _check_sound(found: Verification) -> None:
+def _check_sound(found: verify.Verification) -> None:
     """Let a verification find no damage. Deletions of runs take what delta channels are rebuilt from.
 
     And a simulated step gives its delta channel a new version also where no task has written to it.

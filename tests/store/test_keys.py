@@ -9,21 +9,9 @@ from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
 from langgraph.cache.dynamodb.entries import entry_key as cache_key
-from langgraph.checkpoint.dynamodb._format.items import key, parse_partition, partition_of
+from langgraph.checkpoint.dynamodb._format import items, schema
 from langgraph.checkpoint.dynamodb._format.labels import label_of, name_of, partition_labels
-from langgraph.checkpoint.dynamodb._format.schema import PARTITION_KEY, SORT_KEY
-from langgraph.store.dynamodb.keys import (
-    MEMORIES,
-    VECTORS,
-    address_of,
-    after,
-    entry_key,
-    entry_partition,
-    parse_address,
-    parse_vector,
-    path_prefix,
-    vector_sk,
-)
+from langgraph.store.dynamodb import keys
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.text("/#%MNKPV25$", max_size=6)
 labels = texts.filter(lambda label: label and "." not in label and "\0" not in label)
@@ -33,23 +21,23 @@ ROOT = Path(__file__).parents[2]
 
 @given(namespaces, texts)
 def test_an_address_is_read_back(namespace: tuple[str, ...], name: str) -> None:
-    address = address_of(namespace, name)
-    assert parse_address(address.item_key) == address
-    assert entry_partition(entry_key(address.pk)) == address.pk
-    vector = key(address.pk, vector_sk(address, "r1", 7))
-    assert parse_vector(vector) == (address.sk, "r1")
+    address = keys.address_of(namespace, name)
+    assert keys.parse_address(address.item_key) == address
+    assert keys.entry_partition(keys.entry_key(address.pk)) == address.pk
+    vector = items.key(address.pk, keys.vector_sk(address, "r1", 7))
+    assert keys.parse_vector(vector) == (address.sk, "r1")
 
 
 @given(namespaces, texts, namespaces)
 def test_a_prefix_finds_whole_labels(namespace: tuple[str, ...], name: str, prefix: tuple[str, ...]) -> None:
-    address = address_of(namespace, name)
-    for kind, sk in ((MEMORIES, address.sk), (VECTORS, vector_sk(address, "r", 0))):
+    address = keys.address_of(namespace, name)
+    for kind, sk in ((keys.MEMORIES, address.sk), (keys.VECTORS, keys.vector_sk(address, "r", 0))):
         for wanted in (prefix, namespace[: len(prefix)]):
-            start = path_prefix(kind, wanted)
-            same_partition = len(wanted) >= 2 and address.pk == address_of(wanted, "").pk
+            start = keys.path_prefix(kind, wanted)
+            same_partition = len(wanted) >= 2 and address.pk == keys.address_of(wanted, "").pk
             found = same_partition and sk.startswith(start)
             assert found == (len(wanted) >= 2 and namespace[: len(wanted)] == wanted)
-            assert sk.startswith(start) == (start <= sk < after(start))
+            assert sk.startswith(start) == (start <= sk < keys.after(start))
 
 
 @given(namespaces, texts, texts, texts)
@@ -57,23 +45,26 @@ def test_a_thread_never_reaches_a_memory(
     namespace: tuple[str, ...], name: str, thread: str, within: str
 ) -> None:
     for other in (thread, "/".join(namespace), f"{'/'.join(namespace)}/%M"):
-        ours = [address_of(namespace, name).pk, entry_key(address_of(namespace, name).pk)[PARTITION_KEY]["S"]]
-        ours.append(cache_key((), (namespace, name))[PARTITION_KEY]["S"])
-        partition = partition_of(other, within)
+        ours = [
+            keys.address_of(namespace, name).pk,
+            keys.entry_key(keys.address_of(namespace, name).pk)[schema.PARTITION_KEY]["S"],
+        ]
+        ours.append(cache_key((), (namespace, name))[schema.PARTITION_KEY]["S"])
+        partition = items.partition_of(other, within)
         for pk in ours:
             # Not the same key, and not found by a scan for the partitions of a thread.
             assert pk != partition.pk
             assert not pk.startswith(partition.root)
-            assert partition_of(*_ids(pk)).pk != pk
+            assert items.partition_of(*_ids(pk)).pk != pk
         assert partition_labels(partition.pk) is None
     assert len({*ours}) == len(ours)
     assert [partition_labels(pk) for pk in ours] == [namespace[:2], namespace[:1], namespace]
-    assert partition_labels(cache_key((), ((), name))[PARTITION_KEY]["S"]) == ()
+    assert partition_labels(cache_key((), ((), name))[schema.PARTITION_KEY]["S"]) == ()
 
 
 def _ids(pk: str) -> tuple[str, str]:
     """Return the ids of the thread that a key would be of."""
-    partition = parse_partition(pk)
+    partition = items.parse_partition(pk)
     return partition.thread_id, partition.namespace
 
 
@@ -86,8 +77,8 @@ def test_the_policy_of_a_tenant_covers_its_memories_and_no_others(
     pattern = re.compile(re.escape(f"{tenant}/") + ".*", re.DOTALL)
 
     def leading_keys(namespace: tuple[str, ...]) -> list[Any]:
-        address = address_of(namespace, name)
-        return [address.pk, entry_key(address.pk)[PARTITION_KEY]["S"]]
+        address = keys.address_of(namespace, name)
+        return [address.pk, keys.entry_key(address.pk)[schema.PARTITION_KEY]["S"]]
 
     if tenant != "langgraph":
         assert all(pattern.fullmatch(each) for each in leading_keys((label_of(tenant), *rest)))
@@ -108,13 +99,13 @@ def test_every_name_has_a_label_of_its_own(name: str, other: str) -> None:
     InMemoryStore().put((label,), "k", {})
     assert name_of(label) == name
     assert (label == label_of(other)) == (name == other)
-    address = address_of((label, "x", label), "k")
-    assert parse_address(address.item_key) == address
+    address = keys.address_of((label, "x", label), "k")
+    assert keys.parse_address(address.item_key) == address
     assert partition_labels(address.pk) == (label, "x")
-    assert (address.pk == address_of((label_of(other), "x"), "k").pk) == (name == other)
+    assert (address.pk == keys.address_of((label_of(other), "x"), "k").pk) == (name == other)
 
 
 def test_a_memory_sorts_before_those_in_namespaces_below_its_own() -> None:
-    own, below = address_of(("a", "b", "c"), "k").sk, address_of(("a", "b", "c", "\1"), "k").sk
-    assert own < after(f"{path_prefix(MEMORIES, ('a', 'b', 'c'))}#") < below
-    assert SORT_KEY in address_of(("a",), "k").item_key
+    own, below = keys.address_of(("a", "b", "c"), "k").sk, keys.address_of(("a", "b", "c", "\1"), "k").sk
+    assert own < keys.after(f"{keys.path_prefix(keys.MEMORIES, ('a', 'b', 'c'))}#") < below
+    assert schema.SORT_KEY in keys.address_of(("a",), "k").item_key

@@ -9,18 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tests.support.dynamodb_expressions import Test
-from tests.support.dynamodb_values import (
-    AttributeValue,
-    Content,
-    Item,
-    Refusal,
-    canonical,
-    item_bytes,
-    kind_of,
-    sort_key,
-    value_bytes,
-)
+from tests.support import dynamodb_expressions, dynamodb_values
+from tests.support.dynamodb_values import Item
 
 ITEM_BYTES_MAX = 400 * 1024
 HASH_KEY_BYTES_MAX = 2048
@@ -29,7 +19,7 @@ RANGE_KEY_BYTES_MAX = 1024
 # How many versions of one item are kept, and so how old an eventual read can be.
 VERSIONS_KEPT = 8
 
-Key: TypeAlias = tuple[Content, Content]
+Key: TypeAlias = tuple[dynamodb_values.Content, dynamodb_values.Content]
 Schema: TypeAlias = Mapping[str, Any]
 
 
@@ -65,7 +55,7 @@ class Version:
     def size(self) -> int:
         """Its size in bytes; 0 if there is no item."""
         if self._size is None:
-            self._size = item_bytes(self.item or {})
+            self._size = dynamodb_values.item_bytes(self.item or {})
         return self._size
 
 
@@ -112,9 +102,9 @@ class View:
             return None
         return item if self.projected is None else {name: item[name] for name in item.keys() & self.projected}
 
-    def order(self, entry: Item) -> tuple[Content, ...]:
+    def order(self, entry: Item) -> tuple[dynamodb_values.Content, ...]:
         """Return what the entries of one hash key sort by."""
-        return tuple(sort_key(entry[name]) for name in (self.range_name, *self.key_names))
+        return tuple(dynamodb_values.sort_key(entry[name]) for name in (self.range_name, *self.key_names))
 
 
 @dataclass
@@ -155,7 +145,7 @@ class Table:
             index["IndexName"]: _index_view(index, self.primary)
             for index in schema.get("GlobalSecondaryIndexes", ())
         }
-        self._partitions: dict[Content, dict[Content, _Record]] = {}
+        self._partitions: dict[dynamodb_values.Content, dict[dynamodb_values.Content, _Record]] = {}
         # What each index holds an entry of, or held one.
         self._indexed: dict[str, dict[Key, _Record]] = {name: {} for name in self.indexes}
 
@@ -164,7 +154,7 @@ class Table:
         if index_name is None:
             return self.primary
         if index_name not in self.indexes:
-            raise Refusal(f"The table does not have the specified index: {index_name}")
+            raise dynamodb_values.Refusal(f"The table does not have the specified index: {index_name}")
         return self.indexes[index_name]
 
     def reads(self, began_at: int | None) -> Reads:
@@ -207,15 +197,15 @@ class Table:
         self._partitions = {}
         self._indexed = {name: {} for name in self.indexes}
         for item in items:
-            hash_key, range_key = (sort_key(item[name]) for name in self.primary.key_names)
+            hash_key, range_key = (dynamodb_values.sort_key(item[name]) for name in self.primary.key_names)
             record = self._partitions.setdefault(hash_key, {})[range_key] = _Record([Version(item)])
             self._index((hash_key, range_key), record)
 
     def entries(
         self,
         view: View,
-        hash_value: AttributeValue,
-        range_test: Test | None,
+        hash_value: dynamodb_values.AttributeValue,
+        range_test: dynamodb_expressions.Test | None,
         reads: Reads,
         *,
         consistent: bool,
@@ -224,7 +214,7 @@ class Table:
         """Read the entries of one hash key whose range key passes a test in order, each when the page comes to it."""
         selects = range_test.accepts if range_test else lambda _key: True
         if view.index_name is None:
-            hash_key = sort_key(hash_value)
+            hash_key = dynamodb_values.sort_key(hash_value)
             rows = self._partitions.get(hash_key, {})
             for range_key in sorted(filter(selects, rows), reverse=descending):
                 version = self.read((hash_key, range_key), reads, consistent=consistent)
@@ -241,44 +231,50 @@ class Table:
             for entry in entries
             if entry is not None
             and entry[view.hash_name] == hash_value
-            and selects(sort_key(entry[view.range_name]))
+            and selects(dynamodb_values.sort_key(entry[view.range_name]))
         ]
         yield from map(Version, sorted(found, key=view.order, reverse=descending))
 
     def only_key_of(self, key: Item) -> Key:
         """Return the key that a request names by its key attributes alone."""
         if key.keys() != set(self.primary.key_names):
-            raise Refusal("The number of conditions on the keys is invalid")
+            raise dynamodb_values.Refusal("The number of conditions on the keys is invalid")
         return self.key_of(key)
 
     def key_of(self, item: Item) -> Key:
         """Return the key of an item, refusing one that DynamoDB refuses."""
         for name in self.primary.key_names:
             if name not in item:
-                raise Refusal(f"One of the required keys was not given a value: {name}")
-            self.check_key_value(name, canonical(item[name]), is_hash=name == self.primary.hash_name)
-        return sort_key(item[self.primary.hash_name]), sort_key(item[self.primary.range_name])
+                raise dynamodb_values.Refusal(f"One of the required keys was not given a value: {name}")
+            self.check_key_value(
+                name, dynamodb_values.canonical(item[name]), is_hash=name == self.primary.hash_name
+            )
+        return dynamodb_values.sort_key(item[self.primary.hash_name]), dynamodb_values.sort_key(
+            item[self.primary.range_name]
+        )
 
     def check_item(self, item: Item, too_large: str) -> None:
         """Refuse an item that is too large, or whose index keys are not what the index takes."""
         for view in self.indexes.values():
             for name in {view.hash_name, view.range_name} & item.keys():
                 self.check_key_value(name, item[name], is_hash=name == view.hash_name)
-        if item_bytes(item) > ITEM_BYTES_MAX:
-            raise Refusal(too_large)
+        if dynamodb_values.item_bytes(item) > ITEM_BYTES_MAX:
+            raise dynamodb_values.Refusal(too_large)
 
-    def check_key_value(self, name: str, value: AttributeValue, *, is_hash: bool) -> None:
+    def check_key_value(self, name: str, value: dynamodb_values.AttributeValue, *, is_hash: bool) -> None:
         """Refuse a value that a key attribute cannot have."""
-        kind = kind_of(value)
+        kind = dynamodb_values.kind_of(value)
         if kind != self._key_types[name]:
-            raise Refusal(f"One or more parameter values were invalid: Type mismatch for key {name}")
+            raise dynamodb_values.Refusal(
+                f"One or more parameter values were invalid: Type mismatch for key {name}"
+            )
         if kind != "N" and not value[kind]:
-            raise Refusal(
+            raise dynamodb_values.Refusal(
                 f"The AttributeValue for a key attribute cannot contain an empty string value. Key: {name}"
             )
-        size = value_bytes(value)
+        size = dynamodb_values.value_bytes(value)
         if size > (HASH_KEY_BYTES_MAX if is_hash else RANGE_KEY_BYTES_MAX):
-            raise Refusal(
+            raise dynamodb_values.Refusal(
                 f"One or more parameter values were invalid: Size of key {name} has exceeded the size limit"
             )
 

@@ -22,12 +22,9 @@ from typing_extensions import Self
 
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.schema import table_schema
+from langgraph.checkpoint.dynamodb._operations import delete, get, put, put_writes
 from langgraph.checkpoint.dynamodb._operations.copy import copy_thread
-from langgraph.checkpoint.dynamodb._operations.delete import delete_for_runs, delete_thread, prune
-from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._operations.list import list_checkpoints
-from langgraph.checkpoint.dynamodb._operations.put import put
-from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._runtime.requests import Table
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Step, Stream, Wait, Work, collected
 from langgraph.checkpoint.dynamodb._runtime.storage import Cache, Storage
@@ -229,7 +226,7 @@ class Process:
             {"source": "loop", "step": 1, **metadata},
             {**dict.fromkeys(values if new is None else new, 1), **versions},
         )
-        return put(self.storage, *arguments)
+        return put.put(self.storage, *arguments)
 
     def put_writes(
         self,
@@ -242,19 +239,19 @@ class Process:
     ) -> Op[None]:
         """Store a task's writes."""
         at = thread_config(thread, namespace, checkpoint_id)
-        return put_writes(self.storage, at, writes, task_id, "")
+        return put_writes.put_writes(self.storage, at, writes, task_id, "")
 
     def prune(self, kept: int = 1, thread: str = THREAD) -> Op[None]:
         """Keep the newest checkpoints only."""
-        return prune(self.storage, [thread], "keep_last", kept)
+        return delete.prune(self.storage, [thread], "keep_last", kept)
 
     def delete_for_runs(self, run_id: str) -> Op[None]:
         """Delete the checkpoints of a run."""
-        return delete_for_runs(self.storage, [run_id])
+        return delete.delete_for_runs(self.storage, [run_id])
 
     def delete_thread(self, thread: str = THREAD) -> Op[None]:
         """Delete a thread."""
-        return delete_thread(self.storage, thread)
+        return delete.delete_thread(self.storage, thread)
 
     def copy_thread(self, target: str) -> Op[None]:
         """Copy the thread."""
@@ -262,7 +259,7 @@ class Process:
 
     def read(self, checkpoint_id: str | None = None) -> Op[CheckpointTuple | None]:
         """Read a checkpoint, or the newest one."""
-        return get_tuple(self.storage, thread_config(THREAD, "", checkpoint_id))
+        return get.get_tuple(self.storage, thread_config(THREAD, "", checkpoint_id))
 
     def listed(self) -> Stream[CheckpointTuple]:
         """List the thread's checkpoints."""
@@ -279,7 +276,7 @@ class Process:
     ) -> CheckpointTuple | None:
         """Read a checkpoint, or the newest one, at once."""
         at = thread_config(thread, namespace, checkpoint_id)
-        return self.harness.run(get_tuple(self.storage, at))
+        return self.harness.run(get.get_tuple(self.storage, at))
 
     def found(
         self, checkpoint_id: str | None = None, *, thread: str = THREAD, namespace: str = ""

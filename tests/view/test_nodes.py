@@ -12,15 +12,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph.checkpoint.dynamodb._format.inert import LookingSerializer, Stored
+from langgraph.checkpoint.dynamodb.view import stored_values
 from langgraph.checkpoint.dynamodb.view.nodes import PARTS_MAX, Room, Shower
-from langgraph.checkpoint.dynamodb.view.stored_values import (
-    fingerprint,
-    inside,
-    number_text,
-    part_at,
-    size_bytes,
-    texts,
-)
 
 SCALARS = (
     st.none()
@@ -66,17 +59,20 @@ def test_any_value_is_valid_json_and_of_one_fingerprint(value: Any) -> None:
     node = shown(value)
     assert json.dumps(node, ensure_ascii=True).isascii()
     assert node["bytes"] >= 0
-    assert fingerprint(value) == fingerprint(value)
+    assert stored_values.fingerprint(value) == stored_values.fingerprint(value)
     assert not any(each.get("cut") for each in leaves(node))
 
 
 @given(VALUES)
 def test_every_text_is_found_by_its_path(value: Any) -> None:
-    for path, text in texts(value):
-        found = part_at(value, path)
-        content = inside(found)
+    for path, text in stored_values.texts(value):
+        found = stored_values.part_at(value, path)
+        content = stored_values.inside(found)
         is_number = isinstance(content, (int, float)) and not isinstance(content, bool)
-        assert text in (number_text(content) if is_number else content, path[-1] if path else None)
+        assert text in (
+            stored_values.number_text(content) if is_number else content,
+            path[-1] if path else None,
+        )
 
 
 @pytest.mark.parametrize(
@@ -107,10 +103,10 @@ def test_what_javascript_would_not_keep_is_text(value: Any, kind: str, text: str
     [(1, True), (1, 1.0), (0.0, -0.0), ("1", 1), ([1], [True]), ({"a": None}, {}), (2**70, float(2**70))],
 )
 def test_values_of_other_types_are_not_the_same(one: Any, other: Any) -> None:
-    assert fingerprint(one) != fingerprint(other)
-    assert fingerprint([one]) != fingerprint([other])
+    assert stored_values.fingerprint(one) != stored_values.fingerprint(other)
+    assert stored_values.fingerprint([one]) != stored_values.fingerprint([other])
     deep = [2**70, "\ud800", one]
-    assert fingerprint(deep) != fingerprint([*deep[:2], other])
+    assert stored_values.fingerprint(deep) != stored_values.fingerprint([*deep[:2], other])
 
 
 def test_what_is_too_deep_for_pythons_stack_is_shown_and_compared() -> None:
@@ -122,9 +118,9 @@ def test_what_is_too_deep_for_pythons_stack_is_shown_and_compared() -> None:
         [node] = node["items"]
     assert node["cut"]
     assert node["length"] == 1
-    assert fingerprint(value) != fingerprint([value])
-    assert size_bytes(value) > 3000
-    assert part_at(value, [0] * 3000) == "bottom"
+    assert stored_values.fingerprint(value) != stored_values.fingerprint([value])
+    assert stored_values.size_bytes(value) > 3000
+    assert stored_values.part_at(value, [0] * 3000) == "bottom"
     kinds: Any = 1
     for _ in range(900):
         kinds = Stored("my.Kind", kinds)
@@ -157,7 +153,7 @@ def test_a_message_has_who_said_what_and_which_tools_it_calls() -> None:
     assert told["args"]["entries"][0]["node"]["text"] == "1"
     assert node["usage"] == {"input": "3", "output": "4"}
     assert [(each["key"], each["node"]["text"]) for each in node["entries"]] == [("id", "m")]
-    assert part_at(message, ["tool_calls", 0, "args", "page"]) == 1
+    assert stored_values.part_at(message, ["tool_calls", 0, "args", "page"]) == 1
     result = shown(looked_at(ToolMessage("found", tool_call_id="call-1", status="error")))
     assert (result["role"], result["result_of"], result["status"]) == ("tool", "call-1", "error")
     assert result["usage"] == {"input": None, "output": None}

@@ -33,13 +33,10 @@ from langgraph.checkpoint.dynamodb.errors import (
     CheckpointNotFoundError,
     CheckpointSerializationError,
 )
-from langgraph.checkpoint.dynamodb.gateway import thread_calls
+from langgraph.checkpoint.dynamodb.gateway import problems, thread_calls
 from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
-from langgraph.checkpoint.dynamodb.gateway.problems import ProblemError
-from langgraph.checkpoint.dynamodb.gateway.thread_calls import PutResult
-from langgraph.checkpoint.dynamodb.http import operations
-from langgraph.checkpoint.dynamodb.http.exchange import asked_in, encoded, size_of
+from langgraph.checkpoint.dynamodb.http import exchange, operations
 from langgraph.checkpoint.dynamodb.http.operations import KnownCheckpoints
 from tests.gateway.through import remote
 from tests.gateway.through.remote import answered, asking, client_of, content_of
@@ -111,7 +108,7 @@ class Pair:
 
 def sent_in(call: Call) -> Any:
     """The arguments of a request."""
-    asked: Any = asked_in(call)
+    asked: Any = exchange.asked_in(call)
     return asked.arguments
 
 
@@ -131,7 +128,7 @@ def test_a_later_step_sends_what_it_adds() -> None:
             # Which takes the bases from the table.
             pair.another_service()
         [call] = pair.put(step, {"log": log(10 + step), "kept": "x" * 5000}, None if step == 0 else ["log"])
-        sizes.append(size_of(asked_in(call)))
+        sizes.append(exchange.size_of(exchange.asked_in(call)))
     assert sizes[0] > 15_000
     assert max(sizes[1:]) < 2500
     assert pair.values() == {"log": log(15), "kept": "x" * 5000}
@@ -152,7 +149,7 @@ def test_what_the_agent_changes_while_the_service_wants_more_is_not_stored() -> 
 
     pair.change = change
     first, second = pair.put(1, {"log": log(41), "kept": kept}, ["log"])
-    sent = [json.loads(encoded(sent_in(call))) for call in (first, second)]
+    sent = [json.loads(exchange.encoded(sent_in(call))) for call in (first, second)]
     assert (sent[0]["values"].keys(), sent[0]["kept"]) == ({"log"}, ["kept"])
     assert sent[1]["values"].keys() == {"log", "kept"}
     assert pair.values() == {"log": log(41), "kept": {"messages": ["as it was"]}}
@@ -163,7 +160,7 @@ def test_a_service_that_never_has_enough_is_an_error(monkeypatch: pytest.MonkeyP
 
     def wants(*_given: Any) -> Op[Any]:
         yield from ()
-        return PutResult(["log"]) if _given[1].method == "put" else remote.ABOUT
+        return thread_calls.PutResult(["log"]) if _given[1].method == "put" else remote.ABOUT
 
     monkeypatch.setattr("tests.gateway.through.test_values.answered", wants)
     with pytest.raises(CheckpointerError, match="keeps asking"):
@@ -317,7 +314,7 @@ def test_a_delta_that_describes_gigabytes_is_refused_before_it_is_built() -> Non
     pair.put(0, {"log": log(40)})
     large = delta_to(log(40), bytes(50 << 20))
     assert len(large["data"]) < 10_000
-    with pytest.raises(ProblemError, match="104,857,600 bytes"):
+    with pytest.raises(problems.ProblemError, match="104,857,600 bytes"):
         pair.ask("put", **crafted(values={"log": large, "other": large}))
 
 
@@ -409,7 +406,7 @@ def test_typed_metadata_is_returned_as_it_came_costs_little_and_is_no_damage(kin
     # Only its client can tell whether it matches.
     listed = pair.ask("list", thread_id=THREAD, filter={"a": 1})["checkpoints"]
     assert len(listed) in (0, 1)
-    assert size_of(found) < 200_000
+    assert exchange.size_of(found) < 200_000
     direct: Op[Any] = get_tuple(pair.harness.process().storage, thread_config(THREAD))
     through: Op[Any] = operations.get_tuple(pair.client, thread_config(THREAD))
     for run, read in ((pair.harness.run, direct), (pair.run, through)):
@@ -476,7 +473,7 @@ def test_a_history_that_is_larger_than_an_answer_comes_in_pages() -> None:
 
     def ask(call: Call) -> Op[Any]:
         answer = yield from answered(pair.storage, call, pair.limits)
-        sizes.append(size_of(answer))
+        sizes.append(exchange.size_of(answer))
         return answer
 
     reading = operations.get_delta_channel_history(pair.client, config, ["log", "none"])
@@ -494,7 +491,7 @@ def test_a_history_whose_checkpoints_are_deleted_between_pages_is_no_shorter_one
     config = long_history(pair)
 
     def ask(call: Call) -> Op[Any]:
-        asked = asked_in(call)
+        asked = exchange.asked_in(call)
         if asked is not None and getattr(asked.arguments, "after", None) is not None:
             content = to_json({"thread_id": THREAD})
             yield from content_of(pair.storage, ENDPOINTS["delete-thread"], content)
