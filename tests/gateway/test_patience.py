@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from langgraph.checkpoint.dynamodb._format.wire import DEADLINE_HEADER
 from langgraph.checkpoint.dynamodb._runtime.steps import Wait
 from langgraph.checkpoint.dynamodb.errors import CheckpointCorruptionError
-from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, app, bodies
+from langgraph.checkpoint.dynamodb.gateway import Limits, Principal, bodies
 from langgraph.checkpoint.dynamodb.gateway.limits import Shares
 from langgraph.checkpoint.dynamodb.gateway.thread_calls import Page
 from tests.gateway.conftest import MakeApp, MakeClient, Script, connection, found_bytes
@@ -66,8 +66,7 @@ async def test_a_larger_body_may_take_longer_to_arrive_or_to_be_read(
         sizes.append(size_bytes)
         return known(size_bytes)
 
-    for module in (app, bodies):
-        monkeypatch.setattr(module, "patience_seconds", noted)
+    monkeypatch.setattr(bodies, "patience_seconds", noted)
     script.answer = found_bytes(bytes(1 << 20))
     headers = {"content-type": "application/json", "accept-encoding": "identity"}
     response = await make_client().post("/checkpoints/get-tuple", content=BODY, headers=headers)

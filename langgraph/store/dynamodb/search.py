@@ -23,7 +23,6 @@ from langgraph.checkpoint.dynamodb._runtime.steps import Op, work
 from langgraph.checkpoint.dynamodb.errors import SearchLimitError
 
 from . import json_values, keys
-from .keys import Address
 from .memory_items import StoredMemory, parse_memory
 from .partitions import BoundedReader, partitions_under
 from .reads import LoadedMemory, in_microseconds, load, packed_bytes
@@ -68,7 +67,7 @@ class Search:
         similar_to = None if self.similar_to is None else tuple(self.similar_to.embedding)
         return self.namespace, repr(self.filter), self.limit, self.order, self.start(), similar_to
 
-    def place(self, memory: StoredMemory, address: Address) -> tuple[Any, ...]:
+    def place(self, memory: StoredMemory, address: keys.Address) -> tuple[Any, ...]:
         """Return what memories are sorted by: the newest first, or by key."""
         if self.order == "key":
             return address.pk, address.sk

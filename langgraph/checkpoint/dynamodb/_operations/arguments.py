@@ -16,8 +16,6 @@ from ..errors import CheckpointerInputError
 
 # The largest whole number that readers of JSON in every language agree on (RFC 8259, section 6).
 COUNT_MAX = (1 << 53) - 1
-# How far ahead a client's clock may be.
-_AHEAD_SECONDS_MAX = 24 * 3600
 # How many characters of a refused argument an error shows.
 _SHOWN_MAX = 200
 
@@ -39,19 +37,6 @@ def checked_id(value: Any, name: str) -> str:
             f"{name} is {value!r}; give text that is not empty, a whole number or a UUID"
         )
     return str(value)
-
-
-def checked_order(order: int | None, now: float) -> int | None:
-    """Return the order that a client gives its writes, in epoch milliseconds.
-
-    One in the far future would lock the task's special writes for every other client.
-    """
-    if order is not None and order > (now + _AHEAD_SECONDS_MAX) * 1000:
-        raise CheckpointerInputError(
-            f"order is {order}, more than a day from now; give the time at which the call began, in epoch milliseconds,"
-            " and set the client's clock"
-        )
-    return order
 
 
 def checked_ids(values: Any, name: str) -> list[str]:

@@ -8,7 +8,6 @@ from .. import errors, protocol
 from .._format import items, pricing, schema
 from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
-from ..protocol import Thread
 from . import arguments, collect, overview, thread_item
 from .error_collector import ErrorCollector
 from .inventory import Inventory, read_indexes, scan_namespace
@@ -110,7 +109,7 @@ def _read_units(inventory: Inventory, gone: set[str]) -> int:
     return round(sum(pricing.read_units(each, consistent=True) for each in (stored, stored - deleted)))
 
 
-def _write_units(inventory: Inventory, gone: set[str], ended: Thread) -> int:
+def _write_units(inventory: Inventory, gone: set[str], ended: protocol.Thread) -> int:
     """Return about what it costs to delete checkpoints, and to settle the others once the thread's epoch has ended."""
     kept = inventory.checkpoint_ids - gone
     freed = (inventory.named(gone) - inventory.named(kept)) & inventory.segments.keys()

@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable
 
 from .._format import items
-from .._format.items import Item
 
 # The sources of checkpoints whose runs begin where their parents did.
 REPLAYS_PARENT = frozenset({"update", "fork"})
@@ -26,7 +25,7 @@ def namespaces_around(namespace: str) -> list[str]:
     return [_SEPARATOR.join(parts[:end]) for end in range(len(parts))] if namespace else []
 
 
-def may_replay_parent(root: Item) -> bool:
+def may_replay_parent(root: items.Item) -> bool:
     """Tell whether a run from a root checkpoint may begin where its parent did: sealed metadata do not tell."""
     readable = items.text(root, items.METADATA)
     try:
@@ -38,7 +37,7 @@ def may_replay_parent(root: Item) -> bool:
 class Needs:
     """The needs of runs from some root checkpoints in the other namespaces."""
 
-    def __init__(self, roots: Iterable[Item], coming_root_id: str | None = None) -> None:
+    def __init__(self, roots: Iterable[items.Item], coming_root_id: str | None = None) -> None:
         """Take the heads of the root checkpoints, and the id of one that may be stored yet."""
         heads = list(roots)
         self._roots = {items.checkpoint_id_of(each) for each in heads}

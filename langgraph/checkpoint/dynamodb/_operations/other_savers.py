@@ -8,7 +8,6 @@ the index is missing or there are such items, it looks again for each thread tha
 from typing import Any
 
 from .._format import items
-from .._format.items import Partition
 from .._format.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from .._format.schema import DOCS_COMMAND, PARTITION_KEY, RUN_ID, RUN_INDEX, SORT_KEY, TEMPLATE_COMMAND
 from .._runtime.failures import error_code
@@ -23,7 +22,7 @@ _INDEX = "the index"
 _DENIED = "AccessDeniedException"
 
 
-def look_for_other_savers(storage: Storage, partition: Partition) -> Op[None]:
+def look_for_other_savers(storage: Storage, partition: items.Partition) -> Op[None]:
     """Look for other savers' items of a namespace that seems new or empty.
 
     A table that is known to be this saver's alone is not asked.
@@ -62,7 +61,7 @@ def look_for_other_savers(storage: Storage, partition: Partition) -> Op[None]:
     facts.is_shared = facts.is_shared or False
 
 
-def _of_others(partition: Partition) -> dict[str, Query]:
+def _of_others(partition: items.Partition) -> dict[str, Query]:
     """Return, for each other saver, a query for its checkpoints of a namespace."""
     keys = {
         "langgraph-checkpoint-aws": (f"CHECKPOINT_{partition.thread_id}", f"{partition.namespace}#"),

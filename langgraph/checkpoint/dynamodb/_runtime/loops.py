@@ -11,25 +11,12 @@ import atexit
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import closing
-from typing import Any, TypeVar
+from typing import Any
 
 from .._format.limits import PARALLEL_REQUESTS
 from .fork import start_in_every_process
-
-T = TypeVar("T")
-
-
-def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a thread without an event loop. nest_asyncio's `asyncio.run` would leave its loop open.
-
-    Debug mode is off: it would log that the coroutine is slow, although no other event loop waits for it.
-    """
-    with closing(asyncio.new_event_loop()) as loop:
-        loop.set_debug(False)
-        return loop.run_until_complete(coroutine)
 
 
 class LoopEnd:

@@ -7,6 +7,7 @@ This module is loaded only if async methods run natively.
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from functools import cache, partial
 from typing import Any
 
@@ -16,8 +17,6 @@ from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import get_session
 from botocore.credentials import RefreshableCredentials
 from botocore.httpsession import create_urllib3_context, get_cert_path
-
-from .loops import run_apart
 
 # What a session of boto3 calls its profile if it has none.
 _NO_PROFILE = "default"
@@ -45,7 +44,11 @@ def make_client(service_name: str, session: Any, arguments: dict[str, Any]) -> A
     async def opened() -> Any:
         return await make.__aenter__()
 
-    return run_apart(opened())
+    # nest_asyncio's `asyncio.run` would leave its loop open. Debug mode would log that this is slow, although no other
+    # event loop waits for it.
+    with closing(asyncio.new_event_loop()) as loop:
+        loop.set_debug(False)
+        return loop.run_until_complete(opened())
 
 
 def _config(given: Any) -> Any:

@@ -32,11 +32,7 @@ from . import bodies, call, memory_calls, node_calls, thread_calls
 from .access_log import METRICS_TYPE, AccessLog, Metrics, RequestRecord, let_go, note, problem_response
 from .asking import asking, patient, seconds_left, sleep
 from .authentication import Authenticate
-from .bodies import patience_seconds
-from .call import Endpoint
 from .limits import REQUEST_BYTES, Held, Limits, MoreMemory, Shares, Slot, slot
-from .memory_calls import store_storage
-from .node_calls import cache_storage
 from .opaque import opaque_storage
 from .openapi import About, describe
 from .problems import ProblemError, unauthenticated
@@ -87,7 +83,7 @@ class Admission:
                 begun.append(message)
                 return
             body = message.get("body", b"")
-            patience = patience_seconds(len(body))
+            patience = bodies.patience_seconds(len(body))
             async with AsyncExitStack() as sending:
                 with anyio.fail_after(patience):
                     await sending.enter_async_context(
@@ -194,8 +190,8 @@ class _Endpoints:
         self._storage = opaque_storage(saver)
         retry_seconds = self._storage.table.retry_seconds
         self._runner = saver.runner.asking(patient(saver.transport, retry_seconds), sleep)
-        self._store = store_storage(saver, limits.search_bytes_max)
-        self._cache = cache_storage(saver)
+        self._store = memory_calls.store_storage(saver, limits.search_bytes_max)
+        self._cache = node_calls.cache_storage(saver)
         self._readiness = Readiness(saver)
         self._metrics = Metrics()
         self._workers = bodies.Workers()
@@ -243,13 +239,13 @@ class _Endpoints:
         finally:
             await self._saver.aclose()
 
-    async def _serve_in_time(self, endpoint: Endpoint[Any], request: Request) -> Response:
+    async def _serve_in_time(self, endpoint: call.Endpoint[Any], request: Request) -> Response:
         """Serve a request as long as its client waits: what is given up would otherwise take effect later."""
         seconds = min(seconds_left(request.headers), self._limits.request_seconds_max)
         until = asyncio.get_running_loop().time() + seconds
         return await asyncio.wait_for(self._serve(endpoint, request, until), seconds)
 
-    async def _serve(self, endpoint: Endpoint[Any], request: Request, until: float) -> Response:
+    async def _serve(self, endpoint: call.Endpoint[Any], request: Request, until: float) -> Response:
         """Serve a request. What it holds is given back once its response has its turn to be sent."""
         principal: Principal = request.state.principal
         if endpoint.right is not None:
@@ -274,7 +270,7 @@ class _Endpoints:
 
     async def _served(
         self,
-        endpoint: Endpoint[Any],
+        endpoint: call.Endpoint[Any],
         request: Request,
         body: bodies.RequestBody,
         memory: Held,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from .._format import items, limits, schema
-from .._format.items import Item
 from .._format.labels import label_of
 from .._operations import entries, thread_item
 from .._operations.arguments import checked_id
@@ -249,7 +248,7 @@ def admitted(
     raise thread_item.PinnedEpochError
 
 
-def _read(storage: Storage, thread_ids: Iterable[str]) -> Op[Mapping[str, Item]]:
+def _read(storage: Storage, thread_ids: Iterable[str]) -> Op[Mapping[str, items.Item]]:
     """Read the items of threads that exist, strongly consistent; not those that are dead and nobody's."""
     roots = {each: items.partition_of(each).root for each in thread_ids}
     found = yield from gather([storage.table.get(root, items.THREAD) for root in roots.values()])

@@ -20,9 +20,6 @@ from .._operations import compose, copy, delete, entries, overview, threads
 from .._operations import delete_owner as delete_owner_
 from .._operations import get as get_
 from .._operations import put_writes as put_writes_
-from .._operations import threads as threads_
-from .._operations.arguments import checked_order
-from .._operations.copy import CopyPosition
 from .._operations.delete_owner import DeletedThreads
 from .._operations.delta_history import find_history
 from .._operations.error_collector import OF_ONE_THREAD, ErrorCollector
@@ -40,6 +37,8 @@ Strategy: TypeAlias = Literal["keep_latest", "keep_last", "delete", "delete_all"
 _LISTED_MAX = 1000
 # A byte of JSON can take some twenty in memory as objects, and what is read counts three times.
 _TIMES_JSON = 8
+# How far ahead a client's clock may be.
+_AHEAD_SECONDS_MAX = 24 * 3600
 Write: TypeAlias = tuple[str, str, opaque.Value]
 ThreadPrefix: TypeAlias = Annotated[str, call.named_by("threads")]
 IdsOfRuns: TypeAlias = Annotated[list[call.Text], Field(max_length=call.IDS_MAX)]
@@ -329,7 +328,7 @@ def put_writes(
 
     `order` is when the client's call began, in epoch milliseconds; the same in each attempt. It may be a day ahead.
     """
-    checked_order(order, it.storage.clock())
+    _check_order(order, it.storage.clock())
     config = _config(thread_id, checkpoint_ns, checkpoint_id)
     config["configurable"]["checkpoint_map"] = checkpoint_map or {}
     given = [(channel, opaque.OpaqueValue(each.type, each.data)) for channel, each in writes]
@@ -339,6 +338,15 @@ def put_writes(
     except put_writes_.LaterWritesError as error:
         return WritesResult(error.order)
     return WritesResult(None)
+
+
+def _check_order(order: int | None, now: float) -> None:
+    """Refuse an order in the far future, which would lock the task's special writes for every other client."""
+    if order is not None and order > (now + _AHEAD_SECONDS_MAX) * 1000:
+        raise CheckpointerInputError(
+            f"order is {order}, more than a day from now; give the time at which the call began, in epoch milliseconds,"
+            " and set the client's clock"
+        )
 
 
 def _entering(it: Serving, thread_id: str, listed: bool, owner: str | None) -> Storage:
@@ -391,7 +399,9 @@ def copy_thread(
         source_thread_id,
         target_thread_id,
         source_epoch=None if pin is None else pin.epoch,
-        after=None if after is None else CopyPosition(after.seed, after.checkpoint_ns, after.checkpoint_id),
+        after=None
+        if after is None
+        else copy.CopyPosition(after.seed, after.checkpoint_ns, after.checkpoint_id),
         is_over=lambda: is_full(0),
     )
     if stopped_at is None:
@@ -449,7 +459,7 @@ def set_thread(
     metadata: call.Object | None = None,
 ) -> Op[None]:
     """Describe a thread. What is null stays as it is."""
-    return threads_.set_thread(it.of(thread_id), thread_id, owner, title, metadata)
+    return threads.set_thread(it.of(thread_id), thread_id, owner, title, metadata)
 
 
 @call.serve(
@@ -481,7 +491,7 @@ def list_threads(
         with_status=with_status,
         since=at,
     )
-    return threads_.list_threads(it.storage, query)
+    return threads.list_threads(it.storage, query)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from itertools import product
 from .._format import items
 from .._format.codec import Codec
 from .._format.content import Write, read_writes
-from .._format.items import Partition
 from .._format.limits import ATTEMPTS_MAX
 from .._operations import delete, entries, get, overview, put_writes, reads, thread_item
 from .._runtime.steps import Op, work
@@ -120,7 +119,7 @@ def _refs(storage: Storage, thread_id: str) -> Op[list[Ref]]:
 
 
 def _record(
-    storage: Storage, partition: Partition, checkpoint_id: str, loaded: reads.LoadedSegments
+    storage: Storage, partition: items.Partition, checkpoint_id: str, loaded: reads.LoadedSegments
 ) -> Op[Record | None]:
     for _ in range(ATTEMPTS_MAX):
         checkpoint = yield from reads.find(storage, partition, checkpoint_id, as_ancestor=True)
@@ -141,7 +140,7 @@ def _record(
 
 
 def _decoded(
-    partition: Partition, codec: Codec, checkpoint: reads.StoredCheckpoint, loaded: reads.LoadedSegments
+    partition: items.Partition, codec: Codec, checkpoint: reads.StoredCheckpoint, loaded: reads.LoadedSegments
 ) -> Record:
     positions = [
         WritePosition(write.task_path, items.task_id_of(item), write.index)
