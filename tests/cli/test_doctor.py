@@ -15,16 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from langgraph.checkpoint.dynamodb._format.schema import INDEXES, table_schema
-from langgraph.checkpoint.dynamodb.cli.doctor import (
-    DAY_QUERY,
-    INDEX_QUERY,
-    OWNER_QUERY,
-    POLICIES,
-    Examination,
-    Finding,
-    rights,
-    try_actions,
-)
+from langgraph.checkpoint.dynamodb.cli import doctor
 from langgraph.checkpoint.dynamodb.config.dynamodb import DynamoDBOptions
 from tests.cli.conftest import Run
 from tests.infra.authorization import Gate, actions_of
@@ -75,7 +66,7 @@ def examination(
     recovery: Any = "ENABLED",
     item: Any = None,
     ttl: int | None = None,
-) -> Examination:
+) -> doctor.Examination:
     """An examination of a table whose client gives these answers, or raises them."""
     recovered = {"PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": recovery}}
     answers = {
@@ -88,10 +79,10 @@ def examination(
     meta = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
     client: Any = SimpleNamespace(meta=meta, **methods)
     options = DynamoDBOptions(table_name="a-table", ttl_seconds=ttl)
-    return Examination(client, options, "thread", clock=lambda: 1_000_000.0)
+    return doctor.Examination(client, options, "thread", clock=lambda: 1_000_000.0)
 
 
-def found(check: str, seen: Examination) -> Finding:
+def found(check: str, seen: doctor.Examination) -> doctor.Finding:
     (finding,) = [each for each in seen.findings() if each.check == check]
     return finding
 
@@ -167,9 +158,9 @@ def test_a_table_of_another_kind_is_told_what_it_lacks(run: Run, client: DynamoD
 def test_the_policies_are_those_of_the_templates() -> None:
     documents = {name.lower(): document for name, document in DOCUMENTS.items()} | {"tenant": policy_of("a")}
     for name, document in documents.items():
-        index = {INDEX_QUERY, OWNER_QUERY, DAY_QUERY} & POLICIES[name]
-        assert {f"dynamodb:{each}" for each in POLICIES[name] - index} == actions_of(document)
-    assert POLICIES.keys() == documents.keys()
+        index = {doctor.INDEX_QUERY, doctor.OWNER_QUERY, doctor.DAY_QUERY} & doctor.POLICIES[name]
+        assert {f"dynamodb:{each}" for each in doctor.POLICIES[name] - index} == actions_of(document)
+    assert doctor.POLICIES.keys() == documents.keys()
 
 
 @pytest.fixture
@@ -195,9 +186,9 @@ def guarded(engine: Engine) -> Iterator[Callable[[Any], DynamoDBClient]]:
 def test_the_policy_that_one_has_is_whole_and_what_others_need_is_named(
     guarded: Callable[[Any], DynamoDBClient], table: str, role: str, other: str, says: str
 ) -> None:
-    outcomes = try_actions(guarded(for_table(DOCUMENTS[role], table)), table, "doctor")
-    assert rights(outcomes, role.lower()).verdict == "ok"
-    wanted = rights(outcomes, other)
+    outcomes = doctor.try_actions(guarded(for_table(DOCUMENTS[role], table)), table, "doctor")
+    assert doctor.rights(outcomes, role.lower()).verdict == "ok"
+    wanted = doctor.rights(outcomes, other)
     assert (wanted.verdict, wanted.says) == ("problem", says)
     assert f"{other.capitalize()}PolicyArn" in wanted.remedy
 
@@ -206,10 +197,10 @@ def test_a_tenants_rights_are_tried_in_a_thread_of_its_own(
     guarded: Callable[[Any], DynamoDBClient], table: str
 ) -> None:
     client = guarded(for_table(policy_of("acme"), table))
-    own = try_actions(client, table, "acme/doctor")
-    assert rights(own, "tenant").verdict == "ok"
-    assert rights(own, "agent").verdict == "problem"
-    assert rights(try_actions(client, table, "doctor"), "tenant").verdict == "problem"
+    own = doctor.try_actions(client, table, "acme/doctor")
+    assert doctor.rights(own, "tenant").verdict == "ok"
+    assert doctor.rights(own, "agent").verdict == "problem"
+    assert doctor.rights(doctor.try_actions(client, table, "doctor"), "tenant").verdict == "problem"
 
 
 # What only AWS has

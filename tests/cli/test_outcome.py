@@ -22,22 +22,13 @@ from botocore.exceptions import (
 from langgraph.store.base import InvalidNamespaceError
 from typer.testing import CliRunner
 
-from langgraph.checkpoint.dynamodb import cli
+from langgraph.checkpoint.dynamodb import cli, errors
 from langgraph.checkpoint.dynamodb._runtime.clients import default_config
 from langgraph.checkpoint.dynamodb.cli import CommandError, Exit, printed
 from langgraph.checkpoint.dynamodb.cli.app import app
 from langgraph.checkpoint.dynamodb.cli.command import explained
 from langgraph.checkpoint.dynamodb.cli.context import CommandContext, ConnectionArguments
 from langgraph.checkpoint.dynamodb.cli.output import Output
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerConfigurationError,
-    CheckpointerError,
-    CheckpointerInputError,
-    CheckpointFormatError,
-    CheckpointNotFoundError,
-    ThreadBusyError,
-)
 from langgraph.checkpoint.dynamodb.version import requirement
 from langgraph.store.dynamodb import SearchLimitError
 from tests.cli.conftest import Run
@@ -54,15 +45,15 @@ UNKNOWN = ClientError({"Error": {"Code": "UnrecognizedClientException", "Message
     ("error", "code"),
     [
         (CommandError(Exit.PROBLEMS, "x"), 8),
-        (CheckpointerInputError("x"), 2),
+        (errors.CheckpointerInputError("x"), 2),
         (SearchLimitError("too much"), 2),
         (InvalidNamespaceError("no label"), 2),
-        (CheckpointNotFoundError("x"), 3),
-        (CheckpointerConfigurationError("x"), 4),
-        (CheckpointCorruptionError("x"), 5),
-        (CheckpointFormatError("x"), 5),
-        (ThreadBusyError("x"), 6),
-        (CheckpointerError("x"), 6),
+        (errors.CheckpointNotFoundError("x"), 3),
+        (errors.CheckpointerConfigurationError("x"), 4),
+        (errors.CheckpointCorruptionError("x"), 5),
+        (errors.CheckpointFormatError("x"), 5),
+        (errors.ThreadBusyError("x"), 6),
+        (errors.CheckpointerError("x"), 6),
         (UNKNOWN, 4),
         (THROTTLED, 6),
         (ReadTimeoutError(endpoint_url="http://localhost"), 6),
@@ -228,13 +219,13 @@ def test_a_remedy_names_options_of_the_command_line(error: Exception) -> None:
     found: Any = explained(error, "threads")
     assert not re.search("region_name|endpoint_url|session=", str(found))
     assert re.search("--(region|endpoint-url|profile)", str(found))
-    wrapped = CheckpointerConfigurationError("check table_name, region_name and session=")
+    wrapped = errors.CheckpointerConfigurationError("check table_name, region_name and session=")
     wrapped.__cause__ = error
     assert str(explained(wrapped, "threads")) == "check --table, --region and --profile"
 
 
 def test_what_names_a_place_in_a_file_stays_as_it_is() -> None:
-    error = CheckpointerConfigurationError(
+    error = errors.CheckpointerConfigurationError(
         "agent.yaml, checkpointer.config.region_name: is unknown; there is endpoint_url"
     )
     assert str(explained(error, "threads")) == str(error)

@@ -8,18 +8,11 @@ from typing import Any, TypeVar
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format.codec import Codec
 from langgraph.checkpoint.dynamodb._format.items import partition_of
 from langgraph.checkpoint.dynamodb._operations.thread_lock import Attempt, hold_on
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Work, collected
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerConfigurationError,
-    CheckpointerError,
-    CheckpointerInputError,
-    ThreadBusyError,
-    ThreadLockLostError,
-)
 from langgraph.checkpoint.dynamodb.gateway import thread_calls
 from langgraph.checkpoint.dynamodb.gateway.opaque import SentValue, Value
 from langgraph.checkpoint.dynamodb.gateway.thread_calls import (
@@ -125,32 +118,34 @@ def test_writes_that_are_still_waited_for_come_behind_those_of_a_clock_that_is_a
 def test_a_list_may_end_with_an_error_that_only_a_later_release_knows() -> None:
     problem = {"type": "urn:langgraph-dynamodb:error:OfALaterRelease", "detail": "it is new"}
     answers = {**ANSWERS, "list": Page([], None, problem)}
-    with pytest.raises(CheckpointerError, match="it is new"):
+    with pytest.raises(errors.CheckpointerError, match="it is new"):
         _run(collected(operations.list_checkpoints(_client(), None, None, None, None)), answers)
 
 
 def test_a_history_whose_beginning_continues_what_an_earlier_page_had_is_an_error() -> None:
     answers = {**ANSWERS, "delta-channel-history": History({"x": ChannelHistory([], [])}, "1")}
-    with pytest.raises(CheckpointCorruptionError, match="has no beginning: '1' is its own ancestor"):
+    with pytest.raises(errors.CheckpointCorruptionError, match="has no beginning: '1' is its own ancestor"):
         _run(operations.get_delta_channel_history(_client(), _config(), ["x"]), answers)
 
 
 def test_a_thread_is_not_copied_onto_itself() -> None:
-    with pytest.raises(CheckpointerInputError, match="source and target are both thread 't'"):
+    with pytest.raises(errors.CheckpointerInputError, match="source and target are both thread 't'"):
         _run(operations.copy_thread(_client(), "t", "t"))
 
 
 def test_a_copy_that_begins_again_at_every_request_is_given_up() -> None:
     begun = (CopyResult(CopiedTo(bytes([each] * 16), "", "1")) for each in range(100))
-    with pytest.raises(ThreadBusyError, match="could not be copied"):
+    with pytest.raises(errors.ThreadBusyError, match="could not be copied"):
         _run(operations.copy_thread(_client(), "t", "copy"), {**ANSWERS, "copy-thread": begun})
 
 
 def test_a_value_of_another_serializer_is_named() -> None:
     value = Value("another", b"")
-    with pytest.raises(CheckpointerConfigurationError, match=r"'x' is intact, but .* its 'another' data"):
+    with pytest.raises(
+        errors.CheckpointerConfigurationError, match=r"'x' is intact, but .* its 'another' data"
+    ):
         loaded(Codec(JsonPlusSerializer()), value, "channel 'x'")
-    with pytest.raises(CheckpointerConfigurationError, match="the response has no data of it"):
+    with pytest.raises(errors.CheckpointerConfigurationError, match="the response has no data of it"):
         loaded(Codec(JsonPlusSerializer()), Value("msgpack", None), "channel 'x'")
 
 
@@ -163,7 +158,7 @@ def test_a_place_in_a_list_of_the_table_goes_back_as_it_came() -> None:
 def test_a_lock_that_another_has_is_lost() -> None:
     hold = hold_on("t", 60, 0, bytes(8))
     answers = {**ANSWERS, "lock": Attempt(None, 1.0)}
-    with pytest.raises(ThreadLockLostError):
+    with pytest.raises(errors.ThreadLockLostError):
         _run(GatewayHolder(Service("acme/")).renew(hold), answers)
     _, [sent] = _run(GatewayHolder(Service("acme/")).release(hold), answers)
     assert (sent["thread_id"], sent["action"]) == ("acme/t", "release")
@@ -179,9 +174,9 @@ def test_nothing_is_asked_where_nothing_is_wanted() -> None:
 
 def test_arguments_are_checked_as_the_service_would_before_anything_is_sent() -> None:
     unchecked: Any = "keep_some"
-    with pytest.raises(CheckpointerInputError, match="strategy: Input should be 'keep_latest'"):
+    with pytest.raises(errors.CheckpointerInputError, match="strategy: Input should be 'keep_latest'"):
         _run(Service().ask(thread_calls.prune, "t", unchecked))
-    with pytest.raises(CheckpointerInputError, match="makes a key of"):
+    with pytest.raises(errors.CheckpointerInputError, match="makes a key of"):
         _run(Service("acme/").ask(thread_calls.list_runs, "t" * 2045))
 
 
@@ -192,7 +187,7 @@ def test_values_that_fit_as_base64_are_sent_and_a_byte_more_is_refused(
     answers = {"about": {**ABOUT, "limits": {"decompressed_bytes_max": bytes_max}}}
     fitting = bytes(text_bytes // 4 * 3)
     _run(Service().check_fit(fitting, "it"), answers)
-    with pytest.raises(CheckpointerInputError, match=f"and {text_bytes:,} fit into a request"):
+    with pytest.raises(errors.CheckpointerInputError, match=f"and {text_bytes:,} fit into a request"):
         _run(Service().check_fit(fitting + b"0", "it"), answers)
 
 
@@ -202,7 +197,7 @@ def test_small_things_go_together_and_a_large_one_alone_if_it_fits() -> None:
     assert _run(Service().groups(megabytes, str), answers)[0] == [[*"abcd"], ["e"]]
     largest = "x" * ((64 << 20) - 1002)
     assert _run(Service().groups({"a": largest}, str), answers)[0] == [["a"]]
-    with pytest.raises(CheckpointerInputError, match="a has 67,107,865 bytes, and 67,107,864 fit"):
+    with pytest.raises(errors.CheckpointerInputError, match="a has 67,107,865 bytes, and 67,107,864 fit"):
         _run(Service().groups({"a": largest + "x"}, str), answers)
 
 

@@ -18,17 +18,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from langgraph.checkpoint.dynamodb import _format, _operations
+from langgraph.checkpoint.dynamodb import _format, _operations, errors
 from langgraph.checkpoint.dynamodb._format import limits, schema
 from langgraph.checkpoint.dynamodb._operations import threads, verify
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, Wait, collected
-from langgraph.checkpoint.dynamodb.errors import (
-    BrokenRuleError,
-    CheckpointCorruptionError,
-    CheckpointerError,
-    CheckpointNotFoundError,
-    ThreadBusyError,
-)
 from tests.simulation.directory import OWNER_FROM, OWNERS, DirectoryHistory, owner_of
 from tests.simulation.history import (
     DELTA,
@@ -579,7 +572,7 @@ class World:
         at = thread_config(record.thread, record.namespace, record.checkpoint_id)
         try:
             histories = yield from self.saver(process).ask("get_delta_channel_history", at, [DELTA])
-        except CheckpointNotFoundError as error:
+        except errors.CheckpointNotFoundError as error:
             self.history.check_history(record, error, began)
         else:
             self.history.check_history(record, histories[DELTA], began)
@@ -625,7 +618,7 @@ class World:
             if last:
                 raise
             return False
-        except ThreadBusyError as error:
+        except errors.ThreadBusyError as error:
             self._check_busy(record, error)
             raise
         return True
@@ -655,7 +648,7 @@ class World:
         self.simulator.moves += 1
         try:
             result = self.simulator.run_alone(flow)
-        except CheckpointCorruptionError as error:
+        except errors.CheckpointCorruptionError as error:
             raise Violation(f"a new process finds damage: {error}") from error
         self.simulator.moves += 1
         return result
@@ -685,8 +678,8 @@ class World:
             error = actor.failure
             if error is None:
                 continue
-            is_fault = isinstance(error, (BrokenRuleError, CheckpointCorruptionError))
-            if is_fault or not isinstance(error, (*NETWORK_ERRORS, CheckpointerError)):
+            is_fault = isinstance(error, (errors.BrokenRuleError, errors.CheckpointCorruptionError))
+            if is_fault or not isinstance(error, (*NETWORK_ERRORS, errors.CheckpointerError)):
                 raise Violation(f"{actor.name} failed: {error!r}") from error
 
     def check_end(self, *, go_on: bool = True) -> None:
@@ -786,7 +779,7 @@ class World:
         """Let a conversation go on; return False if its thread is a copy that has died."""
         try:
             self.alone(self.conversation(self.simulator.process(), thread, 2, namespace=namespace))
-        except ThreadBusyError:
+        except errors.ThreadBusyError:
             if all(each.acknowledged for each in self.history.copies if each.target == thread):
                 raise
             return False

@@ -12,14 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from starlette.testclient import TestClient
 
-from langgraph.checkpoint.dynamodb import DynamoDBSaver
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointCorruptionError,
-    CheckpointerConfigurationError,
-    CheckpointerInputError,
-    CheckpointerUnavailableError,
-    CheckpointFormatError,
-)
+from langgraph.checkpoint.dynamodb import DynamoDBSaver, errors
 from langgraph.checkpoint.dynamodb.view import STATIC, server
 from langgraph.checkpoint.dynamodb.view.responses import Responses
 from langgraph.checkpoint.dynamodb.view.server import PageServer, make_app
@@ -167,13 +160,13 @@ def _aws(code: str) -> ClientError:
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (CheckpointerInputError("x"), 400),
-        (CheckpointerConfigurationError("x"), 502),
-        (CheckpointCorruptionError("x"), 502),
-        (CheckpointFormatError("x"), 502),
+        (errors.CheckpointerInputError("x"), 400),
+        (errors.CheckpointerConfigurationError("x"), 502),
+        (errors.CheckpointCorruptionError("x"), 502),
+        (errors.CheckpointFormatError("x"), 502),
         (_aws("AccessDeniedException"), 502),
         (_aws("SomethingElse"), 502),
-        (CheckpointerUnavailableError("x"), 503),
+        (errors.CheckpointerUnavailableError("x"), 503),
         # Nobody has foreseen it, so it says nothing of itself.
         (RuntimeError("a secret"), 500),
     ],

@@ -19,6 +19,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic_core import to_json
 
+from langgraph.checkpoint.dynamodb import errors
 from langgraph.checkpoint.dynamodb._format.codec import UnreadableError
 from langgraph.checkpoint.dynamodb._format.compression import zstd
 from langgraph.checkpoint.dynamodb._format.items import partition_of
@@ -26,13 +27,6 @@ from langgraph.checkpoint.dynamodb._format.wire import delta_of, digest_of
 from langgraph.checkpoint.dynamodb._operations.get import get_tuple
 from langgraph.checkpoint.dynamodb._runtime.steps import Call, Op, collected
 from langgraph.checkpoint.dynamodb._runtime.storage import Cache
-from langgraph.checkpoint.dynamodb.errors import (
-    CheckpointerConfigurationError,
-    CheckpointerError,
-    CheckpointerInputError,
-    CheckpointNotFoundError,
-    CheckpointSerializationError,
-)
 from langgraph.checkpoint.dynamodb.gateway import problems, thread_calls
 from langgraph.checkpoint.dynamodb.gateway.call import endpoints_of
 from langgraph.checkpoint.dynamodb.gateway.limits import Limits
@@ -84,7 +78,7 @@ class Pair:
         self.asked.append(call)
         try:
             return (yield from answered(self.storage, call, self.limits))
-        except CheckpointerError as error:
+        except errors.CheckpointerError as error:
             return error
 
     def put(
@@ -163,7 +157,7 @@ def test_a_service_that_never_has_enough_is_an_error(monkeypatch: pytest.MonkeyP
         return thread_calls.PutResult(["log"]) if _given[1].method == "put" else remote.ABOUT
 
     monkeypatch.setattr("tests.gateway.through.test_values.answered", wants)
-    with pytest.raises(CheckpointerError, match="keeps asking"):
+    with pytest.raises(errors.CheckpointerError, match="keeps asking"):
         pair.put(0, {"log": []})
 
 
@@ -233,28 +227,28 @@ def test_what_is_deleted_before_all_of_it_came_is_gone(
 
 @pytest.mark.parametrize("what", [{"checkpoint_ns": ""}, {"checkpoint_id": "1"}])
 def test_a_list_of_all_threads_cannot_be_of_a_part_of_each(what: dict[str, Any]) -> None:
-    with pytest.raises(CheckpointerInputError, match="need a thread_id"):
+    with pytest.raises(errors.CheckpointerInputError, match="need a thread_id"):
         Pair().ask("list", **what)
 
 
 def test_a_request_that_is_too_large_is_refused_by_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(remote.ABOUT, "limits", {"decompressed_bytes_max": 200_000})
     pair = Pair()
-    with pytest.raises(CheckpointerInputError, match=r"checkpoint '0' of .* raise body_bytes_max"):
+    with pytest.raises(errors.CheckpointerInputError, match=r"checkpoint '0' of .* raise body_bytes_max"):
         pair.put(0, {"x": noise(200_000)})
     assert [each.method for each in pair.asked] == ["about"]
 
 
 def test_another_version_of_the_wire_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(remote.ABOUT, "wire_version", 99)
-    with pytest.raises(CheckpointerConfigurationError, match="speaks version 99 of the wire format"):
+    with pytest.raises(errors.CheckpointerConfigurationError, match="speaks version 99 of the wire format"):
         Pair().values()
 
 
 def test_a_checkpoint_has_only_json_beside_its_values() -> None:
     pair = Pair()
     checkpoint: Any = {**checkpoint_of("1", {}), "more": {1, 2}}
-    with pytest.raises(CheckpointSerializationError, match=r"checkpoint\['more'\] is of type set"):
+    with pytest.raises(errors.CheckpointSerializationError, match=r"checkpoint\['more'\] is of type set"):
         pair.run(operations.put(pair.client, thread_config(THREAD), checkpoint, METADATA, {}))
     assert pair.asked == []
 
@@ -304,7 +298,7 @@ def test_a_delta_that_does_not_fit_its_base_is_refused(crafts: Callable[[bytes],
     pair = Pair()
     pair.put(0, {"log": log(40)})
     delta = delta_to(log(40), noise(50_000).hex().encode())
-    with pytest.raises(CheckpointerInputError, match="the delta of channel 'log' is damaged"):
+    with pytest.raises(errors.CheckpointerInputError, match="the delta of channel 'log' is damaged"):
         pair.ask("put", **crafted(values={"log": delta | {"data": crafts(delta["data"])}}))
     assert pair.harness.process().get("1") is None
 
@@ -355,7 +349,7 @@ UNSIZED = _STREAM.compress(b"x") + _STREAM.flush()
     ],
 )
 def test_what_is_no_request_is_refused(field_name: str, value: Any) -> None:
-    with pytest.raises(CheckpointerInputError):
+    with pytest.raises(errors.CheckpointerInputError):
         Pair().ask("put", **crafted(**{field_name: value}))
 
 
@@ -365,7 +359,7 @@ def test_an_order_in_the_far_future_is_refused() -> None:
     asked: dict[str, Any] = {"thread_id": THREAD, "checkpoint_id": "0", "task_id": "task"}
     writes = [["__interrupt__", {"type": "null", "data": b""}]]
     latest = int(pair.storage.clock() * 1000) + 24 * 3600 * 1000
-    with pytest.raises(CheckpointerInputError, match="more than a day from now"):
+    with pytest.raises(errors.CheckpointerInputError, match="more than a day from now"):
         pair.ask("put-writes", **asked, writes=writes, order=latest + 1)
     assert not pair.harness.items("C#0#W#")
     assert pair.ask("put-writes", **asked, writes=writes, order=latest) == {"later": None}
@@ -498,7 +492,7 @@ def test_a_history_whose_checkpoints_are_deleted_between_pages_is_no_shorter_one
         return (yield from answered(pair.storage, call, pair.limits))
 
     reading = operations.get_delta_channel_history(pair.client, config, ["log"])
-    with pytest.raises(CheckpointNotFoundError, match="was deleted while it was read"):
+    with pytest.raises(errors.CheckpointNotFoundError, match="was deleted while it was read"):
         pair.harness.run(asking(reading, ask))
 
 
