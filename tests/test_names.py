@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "langgraph"
-MODULES_MAX = 155
+MODULES_MAX = 153
 
 
 @cache

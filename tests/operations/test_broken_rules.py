@@ -8,7 +8,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import protocol
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._operations import collect, compose, put, renew
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
+from langgraph.checkpoint.dynamodb._operations.collect import Inventory
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb.errors import BrokenRuleError
 from tests.simulation.mutants import Mutation, replace_for, writes_reuse_across_epochs

@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.dynamodb import ThreadBusyError
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.limits import CLAIM_SECONDS, ORPHAN_SECONDS
-from langgraph.checkpoint.dynamodb._operations.inventory import read_indexes, scan_namespace
+from langgraph.checkpoint.dynamodb._operations.collect import read_indexes, scan_namespace
 from tests.simulation.world import use_small_limits
 from tests.support.checkpoints import noise, thread_config
 from tests.support.harness import (

@@ -10,8 +10,7 @@ import pytest
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.items import Item, Life, Partition
 from langgraph.checkpoint.dynamodb._operations import collect, put, put_writes, thread_item
-from langgraph.checkpoint.dynamodb._operations.collect import _Namespace
-from langgraph.checkpoint.dynamodb._operations.inventory import Inventory
+from langgraph.checkpoint.dynamodb._operations.collect import Inventory, _Namespace
 from langgraph.checkpoint.dynamodb._operations.thread_item import Claim
 from langgraph.checkpoint.dynamodb._runtime.steps import Op
 from langgraph.checkpoint.dynamodb._runtime.storage import CachedThread, Storage

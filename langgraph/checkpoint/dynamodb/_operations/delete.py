@@ -10,7 +10,6 @@ from .._runtime.steps import Op, gather
 from .._runtime.storage import Storage
 from . import arguments, collect, overview, thread_item
 from .error_collector import ErrorCollector
-from .inventory import Inventory, read_indexes, scan_namespace
 from .needs import Needs
 
 Age = Callable[[str], bool]
@@ -35,7 +34,7 @@ def delete_for_runs(storage: Storage, run_ids: Sequence[str], prefix: str = "") 
     found = yield from gather([overview.threads_of_run(storage, each) for each in indexed])
     threads = {each for some in found for each in some}
 
-    def choose(before: Sequence[Inventory]) -> collect.Choice:
+    def choose(before: Sequence[collect.Inventory]) -> collect.Choice:
         return {
             each.partition.pk: {
                 name for name, head in each.heads.items() if items.text(head, schema.RUN_ID) in wanted
@@ -67,7 +66,7 @@ def prune(storage: Storage, thread_ids: Sequence[str], strategy: str, keep_last:
 def prune_thread(storage: Storage, thread_id: str, count: int, is_old: Age = is_of_any_age) -> Op[None]:
     """Prune a thread: keep the newest `count` checkpoints of each namespace, and those that are not old."""
 
-    def choose(before: Sequence[Inventory]) -> collect.Choice:
+    def choose(before: Sequence[collect.Inventory]) -> collect.Choice:
         return choose_old(before, count, is_old)
 
     yield from collect.collect(storage, arguments.checked_id(thread_id, "thread_id"), choose)
@@ -87,8 +86,8 @@ def foresee_prune(storage: Storage, thread_id: str, count: int, is_old: Age) -> 
     root = items.partition_of(arguments.checked_id(thread_id, "thread_id"))
     within = yield from thread_item.namespaces(storage, root)
     thread = yield from thread_item.read_thread(storage, root)
-    before = yield from gather([scan_namespace(storage, each, with_sizes=True) for each in within])
-    yield from gather([read_indexes(storage, each) for each in before])
+    before = yield from gather([collect.scan_namespace(storage, each, with_sizes=True) for each in within])
+    yield from gather([collect.read_indexes(storage, each) for each in before])
     for each in before:
         each.mark_committed(thread)
     chosen = choose_old(before, count, is_old)
@@ -102,14 +101,14 @@ def foresee_prune(storage: Storage, thread_id: str, count: int, is_old: Age) -> 
     return Forecast(sum(map(len, chosen.values())), writes + 7, reads + 2)
 
 
-def _read_units(inventory: Inventory, gone: set[str]) -> int:
+def _read_units(inventory: collect.Inventory, gone: set[str]) -> int:
     """Return about what it costs to read everything, and again without the checkpoints that are gone by then."""
     deleted = sum(inventory.sizes[items.sort_key(each)] for each in inventory.items_of(gone))
     stored = sum(inventory.sizes.values())
     return round(sum(pricing.read_units(each, consistent=True) for each in (stored, stored - deleted)))
 
 
-def _write_units(inventory: Inventory, gone: set[str], ended: protocol.Thread) -> int:
+def _write_units(inventory: collect.Inventory, gone: set[str], ended: protocol.Thread) -> int:
     """Return about what it costs to delete checkpoints, and to settle the others once the thread's epoch has ended."""
     kept = inventory.checkpoint_ids - gone
     freed = (inventory.named(gone) - inventory.named(kept)) & inventory.segments.keys()
@@ -144,7 +143,9 @@ def checked_count(strategy: str, keep_last: int | None) -> int:
     return counts[strategy]
 
 
-def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_age) -> collect.Choice:
+def choose_old(
+    before: Sequence[collect.Inventory], count: int, is_old: Age = is_of_any_age
+) -> collect.Choice:
     """Choose all old checkpoints but those that are kept, and what runs from these need.
 
     Kept are the newest `count` of the root, and in each other namespace the newest `count` too; all that are not old;
@@ -165,18 +166,20 @@ def choose_old(before: Sequence[Inventory], count: int, is_old: Age = is_of_any_
     return chosen
 
 
-def _kept(inventory: Inventory, count: int, is_old: Age, needed: AbstractSet[str] = frozenset()) -> set[str]:
+def _kept(
+    inventory: collect.Inventory, count: int, is_old: Age, needed: AbstractSet[str] = frozenset()
+) -> set[str]:
     kept = _newest(inventory, count) | {name for name in inventory.heads if not is_old(name)} | needed
     return kept | _ancestors(inventory, kept)
 
 
-def _newest(inventory: Inventory, count: int) -> set[str]:
+def _newest(inventory: collect.Inventory, count: int) -> set[str]:
     """Return the newest that readers see, and all others above and between them: their puts may be under way."""
     newest = sorted(inventory.shown, reverse=True)[:count]
     return {each for each in inventory.heads if each >= min(newest, default="")}
 
 
-def _ancestors(inventory: Inventory, keep: set[str]) -> set[str]:
+def _ancestors(inventory: collect.Inventory, keep: set[str]) -> set[str]:
     """Return the checkpoints that delta channels of kept ones are rebuilt from, and all between them."""
     passed: set[tuple[str, str]] = set()
     for each in sorted(keep):

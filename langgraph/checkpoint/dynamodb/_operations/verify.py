@@ -27,7 +27,6 @@ from .._runtime.storage import Storage
 from ..errors import CheckpointCorruptionError, CheckpointFormatError
 from ..protocol import Thread, is_orphan
 from . import arguments, collect, overview, thread_item
-from .inventory import Inventory
 from .reads import ChangedMeanwhileError, LoadedSegments, StoredCheckpoint, find, load, open_segment
 
 # How many flaws of a thread have a message; all are counted.
@@ -177,7 +176,7 @@ def repair_thread(storage: Storage, verified: Verification) -> Op[None]:
         ThreadBusyError: Another deletion of the thread did not end in time.
     """
 
-    def nothing(before: Sequence[Inventory]) -> collect.Choice:
+    def nothing(before: Sequence[collect.Inventory]) -> collect.Choice:
         return {each.partition.pk: set() for each in before}
 
     for namespace in verified.unknown_namespaces:
@@ -200,8 +199,8 @@ def _register(storage: Storage, partition: Partition) -> Op[None]:
 
 def _verify_namespace(
     storage: Storage, partition: Partition, thread: Thread | None, found: Verification
-) -> Op[Inventory]:
-    inventory = Inventory(partition)
+) -> Op[collect.Inventory]:
+    inventory = collect.Inventory(partition)
     query = Query(partition.pk, consistent=False)
     while not query.done:
         page = yield from storage.table.query_page(query)
@@ -239,7 +238,7 @@ def _verify_namespace(
     return inventory
 
 
-def _take_in(codec: Codec, inventory: Inventory, page: Iterable[Item], found: Verification) -> None:
+def _take_in(codec: Codec, inventory: collect.Inventory, page: Iterable[Item], found: Verification) -> None:
     """Check the items of a page one by one and add them to the inventory. Keep content of index segments only."""
     for item in page:
         size = pricing.item_bytes(item)
@@ -272,7 +271,7 @@ def _lives(head: Item, now: float, *, as_ancestor: bool = False) -> bool:
 
 
 def _whole(
-    storage: Storage, checkpoint: StoredCheckpoint, inventory: Inventory, loaded: LoadedSegments
+    storage: Storage, checkpoint: StoredCheckpoint, inventory: collect.Inventory, loaded: LoadedSegments
 ) -> Op[StoredCheckpoint | None]:
     """Return the acknowledged items of a checkpoint, or `None` if it was never acknowledged and lacks segments."""
     items.check_format(checkpoint.head)
@@ -349,7 +348,10 @@ def _decode_again(
 
 
 def _check_writes(
-    storage: Storage, inventory: Inventory, decoded: Mapping[str, _Decoded | None], found: Verification
+    storage: Storage,
+    inventory: collect.Inventory,
+    decoded: Mapping[str, _Decoded | None],
+    found: Verification,
 ) -> Op[None]:
     """Check that the writes exist that delta channels are rebuilt from.
 
@@ -408,7 +410,7 @@ def _missing_ancestor(
     return None
 
 
-def _count_leftovers(storage: Storage, inventory: Inventory, found: Verification) -> None:
+def _count_leftovers(storage: Storage, inventory: collect.Inventory, found: Verification) -> None:
     """Count segments that nothing names and writes without a head, the old ones apart from the recent."""
     without_head = inventory.writes.keys() - inventory.heads.keys()
     now = storage.clock()
