@@ -110,10 +110,6 @@ class DynamoDBModel:
         """Return a copy of every item that is there, by key."""
         return [copied(item) for item in self._table.items()]
 
-    def state(self) -> str:
-        """Return all that is there as a text, which is the same for the same items."""
-        return repr([sorted(item.items()) for item in self._table.items()])
-
     def expired(self) -> list[Item]:
         """Return the keys of the items whose time to live is over and that are still there."""
         now = self._clock()
