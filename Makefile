@@ -117,19 +117,20 @@ test-ends: setup engine
 matrix: setup engine
 	$(BIN)/python -m tools.matrix
 
+NEW_SEED = $(BIN)/python -c 'import secrets; print(secrets.randbelow(1 << 32))'
 # Goes on with new seeds until something fails or it is interrupted; what is printed runs a failure again.
 soak: setup engine
-	while LANGGRAPH_DYNAMODB_SEED=$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(1 << 32))') \
+	while LANGGRAPH_DYNAMODB_SEED=$$($(NEW_SEED)) \
 		LANGGRAPH_DYNAMODB_SCHEDULES=5000 LANGGRAPH_DYNAMODB_SWITCHES=2 LANGGRAPH_DYNAMODB_CHAOS_OPERATIONS=3000 \
 		LANGGRAPH_DYNAMODB_FUZZ_EXAMPLES=500 HYPOTHESIS_PROFILE=dev \
-		$(BIN)/python -m pytest -k "not fixed" -m "not share" tests/simulation tests/chaos tests/load tests/fuzz tests/saver/test_differential.py tests/saver/test_one_life.py \
+		$(BIN)/python -m pytest -m "not share" tests/simulation tests/chaos tests/load tests/fuzz tests/saver/test_differential.py tests/saver/test_one_life.py \
 		tests/gateway/through/test_simulation.py; do :; done
 
 # Adds packages to the environment for one command.
 WITH := $(BIN)/uv run --quiet --no-project --python $(BIN)/python --with
 
 fuzz-gateway: setup engine
-	LANGGRAPH_DYNAMODB_GATEWAY_CASES=100000 HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest tests/gateway/test_fuzz.py
+	LANGGRAPH_DYNAMODB_SEED=$$($(NEW_SEED)) LANGGRAPH_DYNAMODB_GATEWAY_CASES=100000 HYPOTHESIS_PROFILE=dev $(BIN)/python -m pytest tests/gateway/test_fuzz.py
 
 # LangGraph's own tests of graphs on this saver: on the table, or THROUGH=gateway.
 THROUGH ?= table

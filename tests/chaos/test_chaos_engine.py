@@ -22,7 +22,7 @@ from tests.chaos.run import ChaosRun
 from tests.conftest import MakeSaver
 from tests.support.checkpoints import all_items, thread_config
 from tests.support.examples import percent
-from tests.support.seeds import VARIABLE, seed_asked_for
+from tests.support.seeds import VARIABLE, first_seed
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 OPERATIONS_VARIABLE = "LANGGRAPH_DYNAMODB_CHAOS_OPERATIONS"
 # One in which a storm comes early.
-FIXED_SEED = 9
 
 
 @pytest.mark.engines("dynamodb-local")
@@ -43,7 +42,7 @@ def test_nothing_acknowledged_is_lost_on_a_hurt_engine(
     tmp_path: Path,
     tell: Callable[[str], None],
 ) -> None:
-    seed = seed_asked_for(FIXED_SEED)
+    seed = first_seed()
     run = ChaosRun(engine, table_name, seed, int(os.environ.get(OPERATIONS_VARIABLE, percent(300))), tmp_path)
     tell(f"A run from {VARIABLE}={seed}")
     run.run()

@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb.observe import Event
 from tests.conftest import MakeSaver
 from tests.support.browser import browser_or_skip
 from tests.support.directory import Entered, enter_threads
-from tests.support.seeds import fresh_seed
+from tests.support.seeds import first_seed
 
 pytestmark = pytest.mark.engines("dynamodb-local")
 
@@ -43,7 +43,7 @@ async def served(app: FastAPI) -> AsyncIterator[str]:
 
 def seeded(saver: DynamoDBSaver, threads: int, users: int) -> list[str]:
     """Enter conversations of many users; return the titles of user 0, who has some more, newest first."""
-    seed = fresh_seed()
+    seed = first_seed()
     rng = random.Random(seed)
     now = int(saver.storage.clock())
     entered = []

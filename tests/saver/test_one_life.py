@@ -24,11 +24,10 @@ from tests.simulation.world import use_small_limits
 from tests.support.graphs import Graph, Node, Saver
 from tests.support.moving_clock import DeadError, Engine
 from tests.support.random_graphs import random_program
-from tests.support.seeds import RUNS_VARIABLE, VARIABLE, fresh_seed
+from tests.support.seeds import RUNS_VARIABLE, VARIABLE, first_seed
 
 HOUR = 3600
 DAY = 24 * HOUR
-FIXED_SEED = 1000
 CONFIG: RunnableConfig = {"configurable": {"thread_id": "t"}}
 
 Advance: TypeAlias = Callable[[float], None]
@@ -217,12 +216,10 @@ def test_a_run_from_what_is_shown_has_what_it_needs(tenths: int) -> None:
         assert found["log"][-1] == "knows ['nuts', 'vegan']"
 
 
-@pytest.mark.parametrize("source", ["fixed", "fresh"])
-def test_random_programs(source: str, tell: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_programs(tell: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Random graphs, and all that happens to their threads, from consecutive seeds; the first that fails is shrunk."""
     use_small_limits(monkeypatch)
-    first = FIXED_SEED if source == "fixed" else fresh_seed()
-    programs = int(os.environ.get(RUNS_VARIABLE, 4))
+    first, programs = first_seed(), int(os.environ.get(RUNS_VARIABLE, 5))
     tell(f"{programs} random programs from {VARIABLE}={first}")
     search(random_program, range(first, first + programs), VARIABLE)
 

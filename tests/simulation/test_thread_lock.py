@@ -23,7 +23,7 @@ from tests.simulation.random_runs import FAULTS, PATIENCE
 from tests.simulation.schedule import Choices
 from tests.simulation.simulator import Simulator
 from tests.simulation.world import NETWORK_ERRORS, Flow
-from tests.support.seeds import VARIABLE, fresh_seed
+from tests.support.seeds import VARIABLE, first_seed
 
 THREAD = "one"
 # Shorter than a pause, longer than a wait.
@@ -108,12 +108,8 @@ def random_locks(choices: Choices) -> Locks:
     return locks
 
 
-@pytest.mark.parametrize("source", ["fixed", "fresh"])
-def test_two_runners_never_hold_a_thread_at_once(
-    source: str, schedules: int, tell: Callable[[str], None]
-) -> None:
-    first = 1 if source == "fixed" else fresh_seed()
-    count = schedules * LOCK_SCHEDULES
+def test_two_runners_never_hold_a_thread_at_once(schedules: int, tell: Callable[[str], None]) -> None:
+    first, count = first_seed(), schedules * LOCK_SCHEDULES
     tell(f"{count} schedules of a lock from {VARIABLE}={first}")
     # Otherwise it would be easy.
     assert _many(count, first) > count

@@ -1,5 +1,6 @@
 """The promises of saver and store hold through client and service, whatever happens to connections and services."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,11 +25,11 @@ from tests.simulation.scenarios import CALLS, prepare
 from tests.simulation.schedule import Choices, failure_of, search
 from tests.simulation.simulator import Faults, Process
 from tests.simulation.world import World, use_small_limits
-from tests.support.seeds import VARIABLE, fresh_seed
+from tests.support.examples import percent
+from tests.support.seeds import RUNS_VARIABLE, VARIABLE, first_seed
 
 Run: TypeAlias = Callable[[Choices], object]
 
-FIXED_SEED = 11
 MUTANT_SCHEDULES_MAX = 2000
 
 # What is embedded of a value, by position.
@@ -134,28 +135,18 @@ def test_a_call_succeeds_when_each_request_of_its_service_is_carried_out_twice(n
 
 
 _memories = partial(random_memories, make_world=RemoteMemories)
-# With how many schedules are tried, and searched.
-every_kind_of_run = pytest.mark.parametrize(
-    ("run", "schedules", "searched"),
-    [(partial(each, saver=RemoteSaver), 10, 60) for each in (random_run, copying_run, waiting_run)]
-    + [(_memories, 30, 300)],
+
+
+@pytest.mark.parametrize(
+    ("run", "share"),
+    [(partial(each, saver=RemoteSaver), 40) for each in (random_run, copying_run, waiting_run)]
+    + [(_memories, 200)],
     ids=["random", "copying", "waiting", "memories"],
 )
-
-
-@every_kind_of_run
-def test_random_schedules(run: Run, schedules: int, searched: int) -> None:
-    del searched
-    search(run, range(FIXED_SEED, FIXED_SEED + schedules), VARIABLE)
-
-
-@pytest.mark.search
-@every_kind_of_run
-def test_many_random_schedules(run: Run, schedules: int, searched: int, tell: Callable[[str], None]) -> None:
-    del schedules
-    first = fresh_seed()
-    tell(f"{searched} random schedules through the gateway from {VARIABLE}={first}")
-    search(run, range(first, first + searched), VARIABLE)
+def test_random_schedules(run: Run, share: int, tell: Callable[[str], None]) -> None:
+    first, schedules = first_seed(), int(os.environ.get(RUNS_VARIABLE, percent(share)))
+    tell(f"{schedules} random schedules through the gateway from {VARIABLE}={first}")
+    search(run, range(first, first + schedules), VARIABLE)
 
 
 def test_a_service_that_ignores_conditions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
