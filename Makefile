@@ -107,7 +107,7 @@ test-all: setup engine $(ENVIRONMENTS) test-aiobotocore test-ends
 
 # Encryption and expiry do not depend on the client library, so they are left out here, and so is the second opinion.
 test-aiobotocore: $(VENV_AIOBOTOCORE)/.installed engine
-	$(VENV_AIOBOTOCORE)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 -k "(environment or plain or event_loops) and not moto" \
+	$(VENV_AIOBOTOCORE)/bin/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 -k "(environment or conformance or event_loops) and not (moto or options)" \
 		tests/dependencies tests/saver/test_conformance.py tests/runtime/test_event_loops.py
 
 # The oldest Python with the oldest dependencies, and the newest Python with the newest boto3.

@@ -64,7 +64,6 @@ def cells(*cells):
 
 HOSTS = {
     "anyio": "import anyio; anyio.run(main)",
-    "anyio on uvloop": "import anyio; anyio.run(main, backend_options={'use_uvloop': True})",
     "uvloop": "import uvloop; uvloop.run(main())",
     "nest_asyncio": """
 import nest_asyncio
