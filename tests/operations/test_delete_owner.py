@@ -21,7 +21,7 @@ from langgraph.checkpoint.dynamodb._operations.put_writes import put_writes
 from langgraph.checkpoint.dynamodb._operations.threads import set_thread
 from langgraph.checkpoint.dynamodb._runtime.storage import Storage
 from tests.support.checkpoints import thread_config
-from tests.support.harness import ENCRYPTED, Harness, Run
+from tests.support.harness import ENCRYPTED, Harness, Run, asks, removes_thread
 
 
 class NoStore:
@@ -107,6 +107,25 @@ def test_a_thread_that_is_given_to_another_owner_meanwhile_stays(harness: Harnes
     harness.run(set_thread(_storage(harness), "a", "bob", None, None))
     assert run.finish() == DeletedThreads([], {"a": "it is another owner's by now"})
     assert _threads(harness) == {"a"}
+
+
+def test_what_an_agent_still_stores_in_a_deleted_thread_is_found_by_its_id(harness: Harness) -> None:
+    """Writes that are stored after their thread was deleted have no entry in the directory."""
+    _store(harness, _storage(harness), "ada", "a")
+    at = thread_config("a", "", "1")
+    writing = harness.begin(put_writes(_storage(harness), at, [("x", "late")], "task", ""))
+    writing.until(asks("update_item", "C#1#W#"))
+    deleting = _deleting(harness).until(removes_thread)
+    deleting.go_on()
+    writing.finish()
+    done = deleting.finish()
+    assert done.deleted == []
+    assert done.failed["a"].startswith(IS_BACK)
+    assert "delete it by its id" in done.failed["a"]
+    assert _deleting(harness).finish() == DeletedThreads([], {})
+    assert harness.items("C#", "a")
+    harness.run(harness.process().delete_thread("a"))
+    assert harness.items("C#", "a") == {}
 
 
 def test_a_thread_that_is_begun_again_meanwhile_is_named(harness: Harness) -> None:

@@ -30,7 +30,11 @@ UNREADABLE = "its entry in the directory cannot be read; find out whose thread i
 _ANOTHERS = "it is another owner's by now"
 # The label of a namespace that stands for the owner's name, without the tenant.
 _OWNER = "{owner}"
-_AGAIN = "the table has it again, or it was begun meanwhile; stop its agent, and repeat the deletion"
+# What an agent stores in a thread that was deleted meanwhile has no entry, so that no list of an owner has it.
+_AGAIN = (
+    "the table has it again, or it was begun meanwhile; stop its agent, repeat the deletion, and if that does not name"
+    " the thread, delete it by its id"
+)
 
 
 class MemoryStore(Protocol):
