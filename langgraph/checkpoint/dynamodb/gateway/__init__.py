@@ -26,10 +26,18 @@ __all__ = [
     "create_gateway",
 ]
 
+_MODULES = {
+    "Authenticate": "authentication",
+    "Limits": "limits",
+    "Principal": "serving",
+    "anybody_on_this_machine": "authentication",
+    "configured_gateway": "settings",
+    "create_gateway": "app",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _MODULES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    # It has all of them.
-    return getattr(importlib.import_module(f"{__name__}.settings"), name)
+    return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
