@@ -340,9 +340,9 @@ def test_list_namespaces(store: DynamoDBStore) -> None:
 
 
 def test_a_search_that_would_read_too_much_says_so(make_store: MakeStore) -> None:
-    store = make_store(search_bytes_max=20_000)
-    store.batch([PutOp(NAMESPACE, str(number), {"text": f"{number}" * 200}) for number in range(300)])
-    with pytest.raises(SearchLimitError, match="search_bytes_max, 20000 bytes"):
+    store = make_store(search_bytes_max=4_000)
+    store.batch([PutOp(NAMESPACE, str(number), {"text": f"{number}" * 200}) for number in range(60)])
+    with pytest.raises(SearchLimitError, match="search_bytes_max, 4000 bytes"):
         store.search(NAMESPACE)
     assert len(store.search(NAMESPACE, order="key", limit=5)) == 5
     store.put(("one",), "k", BIG | {"more": "".join(chr(33 + n * n % 90) for n in range(300_000))})
@@ -548,6 +548,7 @@ def test_there_is_no_sweeper_to_start_since_dynamodb_sweeps(make_store: MakeStor
 
 
 @pytest.mark.search
+@pytest.mark.engines("dynamodb-local")
 def test_a_value_of_25_megabytes_is_stored_and_replaced_as_a_whole(
     make_store: MakeStore, client: Any, table_name: str
 ) -> None:
