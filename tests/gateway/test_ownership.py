@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from langgraph.checkpoint.dynamodb import CheckpointerConfigurationError, DynamoDBSaver
 from langgraph.checkpoint.dynamodb._format import items
 from langgraph.checkpoint.dynamodb._format.codec import Codec
+from langgraph.checkpoint.dynamodb._format.limits import ORPHAN_SECONDS
 from langgraph.checkpoint.dynamodb._operations.delete import delete_thread
 from langgraph.checkpoint.dynamodb._operations.put import put as put_core
 from langgraph.checkpoint.dynamodb._operations.thread_item import PinnedEpochError
@@ -30,7 +31,7 @@ from tests.gateway.requests import example
 from tests.gateway.through.remote import served_on
 from tests.support.checkpoints import METADATA, Conversation, all_items, checkpoint_of, noise, thread_config
 from tests.support.gateway_service import gateway_service
-from tests.support.harness import ENCRYPTED, Harness, Run
+from tests.support.harness import ENCRYPTED, Harness, Run, asks
 from tests.support.operations import Side, ask, both_sides, operations_on
 from tests.support.traffic import Traffic
 
@@ -334,6 +335,35 @@ async def test_a_thread_that_becomes_another_s_after_it_was_checked_is_neither_c
     [before] = taken
     assert before == {name: others.harness.items("", "1").get(name) for name in before}
     assert others.harness.items("C#", "2") == {}
+
+
+@pytest.mark.parametrize("name", ["delete-thread", "prune"])
+async def test_a_deletion_that_comes_late_keeps_its_owner_from_no_id(name: str) -> None:
+    others = Others()
+    others.owned("1", "ada")
+
+    async def run(operation: Op[Any], what: str) -> Any:
+        if what != "check_owner":
+            others.harness.run(delete_thread(others.storage(), "1"))
+        return others.harness.run(operation)
+
+    endpoint = BY_NAME[name]
+    reach = serving.Reach(Principal("ada", rights=RIGHTS, owner="ada"))
+    arguments = endpoint.decoded(to_json({"thread_id": "1"}), reach)
+    it = replace(served_on(others.storage()), who=reach.who)
+    assert await serving.served(endpoint, arguments, reach.named, it, run) is None
+    assert others.begin().finish().keys() == {"1"}
+
+
+def test_what_a_dead_deletion_leaves_keeps_an_owner_from_the_id_until_it_expires() -> None:
+    others = Others()
+    others.harness.begin(delete_thread(others.storage(), "1")).until(asks("query")).drop()
+    with pytest.raises(ProblemError, match="without an owner"):
+        others.begin().finish()
+    others.harness.now += ORPHAN_SECONDS
+    assert others.begin().finish().keys() == {"1"}
+    [item] = others.harness.items("T", "1").values()
+    assert "expires_at" not in item
 
 
 def test_an_expired_thread_stays_its_owner_s_until_it_is_gone() -> None:

@@ -109,6 +109,15 @@ def test_a_thread_that_is_given_to_another_owner_meanwhile_stays(harness: Harnes
     assert _threads(harness) == {"a"}
 
 
+def test_a_thread_that_somebody_else_deletes_meanwhile_is_gone(harness: Harness) -> None:
+    """Its item would keep an owner from the id, since it would be nobody's."""
+    _store(harness, _storage(harness), "ada", "a")
+    deleting = _deleting(harness).until(asks("update_item", "T"))
+    harness.run(harness.process().delete_thread("a"))
+    assert deleting.finish() == DeletedThreads(["a"], {})
+    assert harness.model.items() == []
+
+
 def test_what_an_agent_still_stores_in_a_deleted_thread_is_found_by_its_id(harness: Harness) -> None:
     """Writes that are stored after their thread was deleted have no entry in the directory."""
     _store(harness, _storage(harness), "ada", "a")

@@ -217,7 +217,8 @@ def _deleted(storage: Storage, owner: str, thread_id: str) -> Op[str | None]:
     except OF_ONE_THREAD as error:
         return str(error)
     except thread_item.PinnedEpochError:
-        return _AGAIN
+        # Somebody else has deleted it. The end of the erasure tells whether it has begun again.
+        return None
     return None
 
 

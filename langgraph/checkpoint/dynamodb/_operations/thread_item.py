@@ -374,6 +374,9 @@ def _try_claim(
     """Claim the thread item and return it.
 
     Return `None` if another deletion holds it, or if it had to be created or reset.
+
+    Raises:
+        PinnedEpochError: The thread to which the deletion is pinned is gone.
     """
     now = storage.clock()
     claim = protocol.claim_thread(token, now)
@@ -381,6 +384,9 @@ def _try_claim(
     if item is None:
         found = yield from storage.table.get(root.pk, items.THREAD)
         if found is None:
+            if storage.pinned is not None:
+                # An item without an owner would keep owners from the id.
+                raise PinnedEpochError
             create = protocol.create_pending_thread(new_epoch(storage), now)
             yield from storage.table.try_update(items.thread_key(root), create)
         else:

@@ -249,12 +249,17 @@ def admitted(
 
 
 def _read(storage: Storage, thread_ids: Iterable[str]) -> Op[Mapping[str, items.Item]]:
-    """Read the items of threads that exist, strongly consistent; not those that are dead and nobody's."""
+    """Read the items of threads that exist, strongly consistent; not those that are nobody's and dead, or expired."""
     roots = {each: items.partition_of(each).root for each in thread_ids}
     found = yield from gather([storage.table.get(root, items.THREAD) for root in roots.values()])
     now = storage.clock()
     return {
         thread_id: item
         for thread_id, item in zip(roots, found, strict=True)
-        if item is not None and (schema.OWNER in item or Thread.parse(item).is_alive(now))
+        if item is not None and (schema.OWNER in item or _is_there(item, now))
     }
+
+
+def _is_there(item: items.Item, now: float) -> bool:
+    """Tell whether there is a thread, given its item: a deletion that has died leaves an item, which expires."""
+    return Thread.parse(item).is_alive(now) and not items.is_expired(item, now)
