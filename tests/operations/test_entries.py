@@ -1,5 +1,6 @@
 """Entries of the directory: what they say of a thread that had checkpoints before, or is a copy."""
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -169,6 +170,23 @@ def test_whose_a_thread_is_is_known_from_its_first_item_on(harness: Harness, fir
                 assert left.items("", "one") == {}
         run.go_on()
     assert "one" in listed(harness, "ada")
+
+
+def test_a_copy_of_a_thread_that_is_deleted_meanwhile_is_not_nobody_s(harness: Harness) -> None:
+    """Its source is deleted before any of its rounds; what it leaves then, an erasure finds."""
+    storage, rounds, is_done = replace(storage_of(harness), owner_from="user_id"), 0, False
+    while not is_done:
+        store(harness, "source", "ada", large=noise(60_000).hex())
+        copying = harness.begin(copy_thread(storage, "source", "one"))
+        for _ in range(rounds):
+            copying.go_on()
+        is_done = copying.done
+        harness.run(delete.delete_thread(storage_of(harness), "source"))
+        with suppress(CheckpointNotFoundError):
+            copying.finish()
+        assert _erasable(harness) == (["one"] if harness.items("", "one") else [])
+        harness.run(delete.delete_thread(storage_of(harness), "one"))
+        rounds += 1
 
 
 def _erasable(harness: Harness) -> list[str]:

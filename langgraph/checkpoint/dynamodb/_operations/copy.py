@@ -206,7 +206,11 @@ def _begin_hidden(
         life = replace(life, kept_until=max(life.kept_until, (known.life.kept_until or 0) + 1))
     listed = None
     if known is None or known.last_active is None:
-        listed = yield from entries.carried_entry(read, storage, source, target)
+        original = yield from read.table.get(source.pk, items.THREAD)
+        if original is None:
+            # It was deleted meanwhile. Nobody would know whose the target is.
+            return None
+        listed = yield from entries.carried_entry(read, storage, source, target, original)
     change = protocol.begin_copy(found, epoch, life, listed)
     other = yield from storage.table.try_update(items.thread_key(target), change)
     if other is not None:

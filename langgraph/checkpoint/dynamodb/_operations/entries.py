@@ -234,7 +234,7 @@ def _description_in(
 
 
 def carried_entry(
-    read: Storage, storage: Storage, source: Partition, target: Partition
+    read: Storage, storage: Storage, source: Partition, target: Partition, item: Item
 ) -> Op[tuple[Item, float, float] | None]:
     """Return how a copy of a thread enters the directory: as its original is, unless the copy is another tenant's.
 
@@ -246,11 +246,11 @@ def carried_entry(
         storage: The storage of the copy.
         source: The original.
         target: The copy.
+        item: The thread item of the original.
 
     Returns:
         The entry, the last activity and the creation, in epoch seconds; `None` if the original is not in the directory.
     """
-    item = (yield from read.table.get(source.root, items.THREAD)) or {}
     if schema.LAST_ACTIVE not in item and storage.owner_from is None and storage.owner is None:
         return None
     root = items.partition_of(source.thread_id)
