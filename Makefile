@@ -28,7 +28,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --d
 # The packages above the saver, whose tests have to reach every branch where all servers are there, as in `make test-all`.
 # They run by themselves, since measuring takes time, and without their searches. pyproject.toml names what is measured.
 PACKAGES := $(foreach package,config cli gateway http migrate observe tenants view,$(patsubst %/,%,$(wildcard tests/$(package)/ tests/test_$(package).py)))
-MEASURED := $(PACKAGES) -m "not search" --cov --cov-report term-missing:skip-covered
+MEASURED := $(PACKAGES) -m "measured and not search" --cov --cov-report term-missing:skip-covered
 # All others, by the markers of pyproject.toml: a share of a search is part of what the search beside it tries.
 OTHERS := -m "search or not (measured or share)"
 

@@ -98,7 +98,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests of measured packages, which `make test-all` runs before all others, and what is run once more."""
     place = item.path.relative_to(_TESTS).parts[0]
-    if place.removeprefix("test_").removesuffix(".py") in measured_packages():
+    is_of_one = place.removeprefix("test_").removesuffix(".py") in measured_packages()
+    if is_of_one and item.get_closest_marker("unmeasured") is None:
         item.add_marker("measured")
     if isinstance(item, pytest.Function) and item.function.__module__ != item.module.__name__:
         item.add_marker("repeated")

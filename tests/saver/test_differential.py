@@ -444,11 +444,16 @@ def test_random_operations_equal_in_memory(
             made["serde"] = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
         return DynamoDBSaver(table_name, **made)
 
-    compare(make, client, table_name, event_loop_for_machine, variant)
+    compare(make, client, table_name, event_loop_for_machine, variant, percent(8))
 
 
 def compare(
-    make: MakeSaver, client: DynamoDBClient, table_name: str, loop: asyncio.AbstractEventLoop, variant: str
+    make: MakeSaver,
+    client: DynamoDBClient,
+    table_name: str,
+    loop: asyncio.AbstractEventLoop,
+    variant: str,
+    sequences: int,
 ) -> None:
     """Run random sequences of operations on savers, and compare each result with that of InMemorySaver.
 
@@ -458,6 +463,7 @@ def compare(
         table_name: The table, which is emptied before each sequence.
         loop: The event loop of the savers.
         variant: The name of the variant.
+        sequences: How many. One takes as long as a dozen examples of another test.
     """
     options = VARIANTS[variant]
 
@@ -479,5 +485,4 @@ def compare(
             "loop": loop,
         },
     )
-    # A sequence of operations takes as long as a dozen examples of another test.
-    run_state_machine_as_test(machine, settings=settings(max_examples=percent(8), stateful_step_count=30))
+    run_state_machine_as_test(machine, settings=settings(max_examples=sequences, stateful_step_count=30))

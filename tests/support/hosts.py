@@ -22,9 +22,11 @@ from tests.support.operations import aask_all, ask_all
 PLACES = list(zip(sys.argv[1::2], sys.argv[2::2]))
 workflow.STEP_SECONDS = remote_agent.STEP_SECONDS = progress.PAGE_SECONDS = 0
 
-def act(file, where, name):
+def act(file, name):
     with create_checkpointer(file) as saver:
         ask_all("sync", saver, f"thread-{name}")
+
+def play(file, where, name):
     conversation.main(file, f"user-{name}", "Hello")
     workflow.main(file, f"order-{name}")
     progress.main(file, "run", f"report-{name}")
@@ -44,8 +46,9 @@ async def main():
         if not where.startswith("http"):
             await async_quickstart.main()
         # Blocking calls in a thread that has the context of the event loop, and in its own.
-        await asyncio.to_thread(act, file, where, f"{number}-2")
-        act(file, where, f"{number}-3")
+        await asyncio.to_thread(act, file, f"{number}-2")
+        act(file, f"{number}-3")
+        await asyncio.to_thread(play, file, where, number)
     print("played")
 """
 
